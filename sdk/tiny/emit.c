@@ -30,7 +30,7 @@ static graft_status take_view(tiny_emitter *e, const char *what, const gr_view *
   if (view->buffer == GR_NONE) return GRAFT_OK;
   graft_dtype *dtype = &e->dtypes[view->buffer];
   if (!tiny_type(view->dtype))
-    return err_about(GRAFT_UNIMPLEMENTED, what, "%s is no dtype of such sources; they have f32, i8, i32 and i64",
+    return err_about(GRAFT_UNIMPLEMENTED, what, "%s is no dtype of such sources; they have f32, i8, i32, i64 and bool",
                      graft_dtype_name(view->dtype));
   if (view->flags) return err_about(GRAFT_UNIMPLEMENTED, what, "conjugate and negative bits are not served");
   if (*dtype && *dtype != view->dtype)
@@ -69,7 +69,12 @@ static graft_status take_all(tiny_emitter *e) {
   const graft_graph *g = e->graph;
   graft_status status = tiny_take_names(e);
   for (uint32_t i = 0; i < g->ninputs && !status; i++) status = take_port(e, &g->inputs[i]);
-  for (uint32_t i = 0; i < g->nnodes && !status; i++) status = take_node(e, g->nodes[i]);
+  for (uint32_t i = 0; i < g->nnodes && !status; i++) {
+    e->node = g->nodes[i];
+    status = take_node(e, e->node);
+  }
+  if (status) return status;
+  e->node = NULL;
   for (uint32_t i = 0; i < g->noutputs && !status; i++) status = take_port(e, &g->outputs[i]);
   return status;
 }
@@ -88,7 +93,8 @@ static void use(planning *p, const gr_view *view, uint32_t node) {
   usage->last = node;
 }
 
-static void find_spans(const graft_graph *g, planning *p) {
+static void find_spans(const tiny_emitter *e, planning *p) {
+  const graft_graph *g = e->graph;
   for (uint32_t i = 0; i < g->nbuffers; i++) p->usages[i] = (gr_usage){.first = GR_NONE};
   for (uint32_t n = 0; n < g->nnodes; n++) {
     for (uint32_t i = 0; i < g->nodes[n]->noperands; i++) use(p, &g->nodes[n]->operands[i].view, n);
@@ -97,7 +103,8 @@ static void find_spans(const graft_graph *g, planning *p) {
   for (uint32_t i = 0; i < g->noutputs; i++) use(p, &g->outputs[i].view, g->nnodes);
   for (uint32_t i = 0; i < g->nbuffers; i++) {
     const bool planned = g->buffers[i].kind == GR_VALUE && p->usages[i].first != GR_NONE;
-    p->usages[i].bytes = planned ? g->buffers[i].bytes : 0;
+    const uint64_t count = e->dtypes[i] ? g->buffers[i].bytes / dt_bytes(e->dtypes[i]) : 0;
+    p->usages[i].bytes = planned && e->same[i] == GR_NONE ? count * dt_bytes(e->held[i]) : 0;
   }
 }
 
@@ -108,7 +115,8 @@ static bool is_whole(const graft_graph *g, const gr_view *view) {
 }
 
 /* Gives a value that begins with an elementwise node the memory of an operand that ends with it. */
-static void take_over(const graft_graph *g, planning *p, uint32_t n) {
+static void take_over(const tiny_emitter *e, planning *p, uint32_t n) {
+  const graft_graph *g = e->graph;
   const gr_node *node = g->nodes[n];
   const gr_view *to = &node->results[0].view;
   if (!tiny_op_of(node)->elementwise || to->buffer == GR_NONE || p->usages[to->buffer].first != n) return;
@@ -117,6 +125,7 @@ static void take_over(const graft_graph *g, planning *p, uint32_t n) {
     const gr_view *from = &node->operands[i].view;
     if (from->buffer == GR_NONE || g->buffers[from->buffer].kind != GR_VALUE || !is_whole(g, from)) continue;
     if (p->usages[from->buffer].last != n || from->dtype != to->dtype) continue;
+    if (e->held[from->buffer] != e->held[to->buffer] || e->same[from->buffer] != GR_NONE) continue;
     if (g->buffers[from->buffer].bytes != g->buffers[to->buffer].bytes) continue;
     const uint32_t owner = p->owners[from->buffer];
     p->owners[to->buffer] = owner;
@@ -134,9 +143,9 @@ static graft_status plan(tiny_emitter *e) {
   uint64_t *arenas;
   uint32_t narenas;
   if (!p.usages || !p.owners || !spots) return no_memory();
-  find_spans(g, &p);
+  find_spans(e, &p);
   for (uint32_t i = 0; i < g->nbuffers; i++) p.owners[i] = i;
-  for (uint32_t n = 0; n < g->nnodes; n++) take_over(g, &p, n);
+  for (uint32_t n = 0; n < g->nnodes; n++) take_over(e, &p, n);
   graft_status status = gr_plan_memory(p.usages, g->nbuffers, 8, UINT64_MAX, spots, &arenas, &narenas);
   if (status) return status;
   e->arena_bytes = narenas ? arenas[0] : 0; /* there is no largest size, so there is one */
@@ -149,12 +158,14 @@ static graft_status plan(tiny_emitter *e) {
 
 static bool is_written(const graft_graph *g, uint32_t buffer) {
   for (uint32_t n = 0; n < g->nnodes; n++) {
-    for (uint32_t i = 0; i < g->nodes[n]->nresults; i++) {
-      if (g->nodes[n]->results[i].view.buffer == buffer) return true;
-    }
-    for (uint32_t i = 0; i < g->nodes[n]->noperands; i++) {
-      if (g->nodes[n]->operands[i].view.buffer == buffer && g->nodes[n]->operands[i].written) return true;
-    }
+    if (tiny_writes(g->nodes[n], buffer)) return true;
+  }
+  return false;
+}
+
+static bool draws(const graft_graph *g) {
+  for (uint32_t n = 0; n < g->nnodes; n++) {
+    if (gr_is_random(g->nodes[n])) return true;
   }
   return false;
 }
@@ -217,6 +228,10 @@ static void write_declarations(tiny_emitter *e, const tiny_info *info) {
     write_held(e, i);
     fputs(";\n", e->to);
   }
+  if (draws(e->graph))
+    fprintf(e->to,
+            "/* Random numbers: their seed, and how many 32-bit words were drawn. */\nextern uint64_t %s_random[2];\n",
+            name);
   fputs("/* By one thread at a time. */\n", e->to);
   write_prototype(e);
   fputs(";\n\n#ifndef TINY_DECLARATIONS\n#include <math.h>\n#include <string.h>\n", e->to);
@@ -256,6 +271,11 @@ static void write_memory(tiny_emitter *e) {
   fputc('\n', e->to);
   if (names_arena(e))
     fprintf(e->to, "static _Alignas(8) unsigned char arena[%" PRIu64 "];\n", e->arena_bytes ? e->arena_bytes : 1);
+  if (draws(g)) {
+    uint64_t seed;
+    graft_generator_state(graft_generator_default(graft_device_reference()), &seed, NULL);
+    fprintf(e->to, "uint64_t %s_random[2] = {UINT64_C(%" PRIu64 "), 0};\n", e->options->name, seed);
+  }
   for (uint32_t i = 0; i < g->ninputs; i++) {
     const gr_view *view = &g->inputs[i].view;
     if (!tiny_held(e, i)) continue;
@@ -277,13 +297,14 @@ static void write_kernels(tiny_emitter *e) {
   static const struct kernels {
     uint32_t bit;
     const char *file;
-  } files[] = {{TINY_ELEMENTS, "elements.h"},
-               {TINY_PRODUCTS, "products.h"},
-               {TINY_SUMS, "sums.h"},
-               {TINY_POOLING, "pooling.h"},
-               {TINY_LOSS, "loss.h"}};
+  } files[] = {{TINY_ELEMENTS, "elements.h"},       {TINY_PRODUCTS, "products.h"}, {TINY_SUMS, "sums.h"},
+               {TINY_POOLING, "pooling.h"},         {TINY_LOSS, "loss.h"},         {TINY_QUANTIZE, "quantize.h"},
+               {TINY_PRODUCTS_I8, "products_i8.h"}, {TINY_RANDOM, "random.h"}};
   uint32_t wanted = 0;
-  for (uint32_t n = 0; n < e->graph->nnodes; n++) wanted |= tiny_op_of(e->graph->nodes[n])->kernels;
+  for (uint32_t n = 0; n < e->graph->nnodes; n++) {
+    const tiny_op *op = tiny_op_of(e->graph->nodes[n]);
+    wanted |= op->kernels | (tiny_has_i8(e, e->graph->nodes[n]) ? op->i8_kernels : 0);
+  }
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     for (const tiny_kernel_file *f = tiny_kernel_files; wanted & files[i].bit && f->name; f++) {
       if (!strcmp(f->name, files[i].file)) fprintf(e->to, "\n%s", f->text);
@@ -304,6 +325,7 @@ static void write_run(tiny_emitter *e) {
     e->node = g->nodes[n];
     tiny_op_of(e->node)->emit(e);
   }
+  if (!e->status) e->node = NULL;
   for (uint32_t i = 0; i < g->noutputs; i++) {
     const gr_view *view = &g->outputs[i].view;
     fprintf(e->to, "  memcpy(out_%s, %s, %" PRIu64 ");\n", e->outputs[i], tiny_pointer(e, view),
@@ -314,9 +336,13 @@ static void write_run(tiny_emitter *e) {
 
 static graft_status emit(tiny_emitter *e, tiny_info *info) {
   e->dtypes = arena_take(&e->memory, e->graph->nbuffers * sizeof *e->dtypes);
+  e->held = arena_take(&e->memory, e->graph->nbuffers * sizeof *e->held);
+  e->same = arena_take(&e->memory, e->graph->nbuffers * sizeof *e->same);
   e->offsets = arena_take(&e->memory, e->graph->nbuffers * sizeof *e->offsets);
-  graft_status status = e->dtypes && e->offsets ? take_all(e) : no_memory();
-  if (!status) status = plan(e);
+  graft_status status = e->dtypes && e->held && e->same && e->offsets ? take_all(e) : no_memory();
+  if (status) return status;
+  tiny_choose_i8(e);
+  status = plan(e);
   if (status) return status;
   count_bytes(e, info);
   write_declarations(e, info);
@@ -326,13 +352,30 @@ static graft_status emit(tiny_emitter *e, tiny_info *info) {
   return e->status;
 }
 
+/* The number of the node that was being looked at, among all nodes that were recorded: what `graft graph` calls it. */
+static uint32_t number_of(const tiny_emitter *e, gr_node *const *recorded, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (recorded[i] == e->node) return i;
+  }
+  return GR_NONE;
+}
+
+static graft_status emit_after_passes(tiny_emitter *e, graft_graph *graph, tiny_info *info) {
+  const uint32_t count = graph->nnodes;
+  gr_node **recorded = arena_copy(&e->memory, graph->nodes, count * sizeof *recorded);
+  if (count && !recorded) return no_memory();
+  graft_status status = gr_run_passes(graph, GR_PASS_DEAD | GR_PASS_CSE | GR_PASS_FOLD);
+  if (!status) status = emit(e, info);
+  const uint32_t number = e->node ? number_of(e, recorded, count) : GR_NONE;
+  return status && number != GR_NONE ? gr_node_error(status, number) : status;
+}
+
 graft_status tiny_emit(const graft_graph *graph, const tiny_options *options, FILE *to, tiny_info *info) {
   graft_graph *clone;
   graft_status status = gr_clone(graph, &clone);
   if (status) return status;
   tiny_emitter e = {.graph = clone, .options = options, .to = to};
-  status = gr_run_passes(clone, GR_PASS_DEAD | GR_PASS_CSE | GR_PASS_FOLD);
-  if (!status) status = emit(&e, info);
+  status = emit_after_passes(&e, clone, info);
   arena_free(&e.memory);
   graft_graph_destroy(clone);
   return status;

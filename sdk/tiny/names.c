@@ -11,6 +11,7 @@ const char *tiny_type(graft_dtype dtype) {
     case GRAFT_I8: return "int8_t";
     case GRAFT_I32: return "int32_t";
     case GRAFT_I64: return "int64_t";
+    case GRAFT_BOOL: return "uint8_t";
     default: return NULL;
   }
 }
@@ -63,7 +64,7 @@ static graft_status take_names(tiny_emitter *e, const char *kind, const gr_port 
 
 /* An input's name stands behind that of the source, as others do. */
 static graft_status check_input_name(const char *name) {
-  static const char *const taken[] = {"run", "ARENA_BYTES", "UPDATED_BYTES", "CONSTANT_BYTES"};
+  static const char *const taken[] = {"run", "random", "ARENA_BYTES", "UPDATED_BYTES", "CONSTANT_BYTES"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
     if (!strcmp(name, taken[i]))
       return err_set(GRAFT_INVALID_ARGUMENT, "an input is called '%s', which a source uses itself; name it otherwise",
@@ -101,13 +102,14 @@ __attribute__((format(printf, 2, 3))) static const char *text_of(tiny_emitter *e
 }
 
 static const char *base_of(tiny_emitter *e, uint32_t buffer) {
+  if (e->same[buffer] != GR_NONE) buffer = e->same[buffer];
   for (uint32_t i = 0; i < e->graph->ninputs; i++) {
     if (e->graph->inputs[i].view.buffer != buffer) continue;
     const char *name = e->inputs[i];
     return tiny_held(e, i) ? text_of(e, "%s_%s", e->options->name, name) : text_of(e, "in_%s", name);
   }
   if (e->graph->buffers[buffer].kind == GR_CONSTANT) return text_of(e, "constant_%" PRIu32, buffer);
-  return text_of(e, "(%s *)(void *)(arena + %" PRIu64 ")", tiny_type(e->dtypes[buffer]), e->offsets[buffer]);
+  return text_of(e, "(%s *)(void *)(arena + %" PRIu64 ")", tiny_type(e->held[buffer]), e->offsets[buffer]);
 }
 
 const char *tiny_pointer(tiny_emitter *e, const gr_view *view) {

@@ -1,4 +1,4 @@
-/* Sums of products. Matrices have strides, in elements, so that a transposed one needs no copy; results are dense. */
+/* Sums of products. Matrices have strides, in elements, so that a transposed one needs no copy. */
 #ifndef TINY_PRODUCTS_H
 #define TINY_PRODUCTS_H
 
@@ -8,7 +8,7 @@
 /* out[i][j] = sum over l of a[i][l] b[l][j]; with bias not NULL, bias[i][j] first. */
 typedef struct tiny_mm {
   int32_t rows, columns, inner;
-  int32_t a_row, a_column, b_row, b_column, bias_row, bias_column;
+  int32_t a_row, a_column, b_row, b_column, bias_row, bias_column, out_row, out_column;
 } tiny_mm;
 
 static inline void tiny_mm_f32(const tiny_mm *m, const float *bias, const float *a, const float *b, float *out) {
@@ -18,16 +18,17 @@ static inline void tiny_mm_f32(const tiny_mm *m, const float *bias, const float 
       for (int32_t l = 0; l < m->inner; l++) {
         sum += a[i * m->a_row + l * m->a_column] * b[l * m->b_row + j * m->b_column];
       }
-      out[i * m->columns + j] = sum;
+      out[i * m->out_row + j * m->out_column] = sum;
     }
   }
 }
 
 /* x is [batch, inputs, height, width], the weight [outputs, inputs, kernel_height, kernel_width], the result
- * [batch, outputs, out_height, out_width]; outside of x are zeros. */
+ * [batch, outputs, out_height, out_width]; outside of x are zeros. Of x and of a result's gradient, the elements of one
+ * sample follow each other, and the next sample begins so many elements behind: some channels of more can be meant. */
 typedef struct tiny_conv {
   int32_t batch, inputs, height, width, outputs, out_height, out_width, kernel_height, kernel_width;
-  int32_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x;
+  int32_t stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, x_step, y_step;
 } tiny_conv;
 
 /* Where in x (of one sample) a tap of a window reads; -1: outside. */
@@ -56,7 +57,7 @@ static inline float tiny_conv2d_window_f32(const tiny_conv *c, const float *x, c
 static inline void tiny_conv2d_f32(const tiny_conv *c, const float *x, const float *weight, const float *bias,
                                    float *out) {
   const int32_t taps = c->inputs * c->kernel_height * c->kernel_width;
-  for (int32_t n = 0; n < c->batch; n++, x += c->inputs * c->height * c->width) {
+  for (int32_t n = 0; n < c->batch; n++, x += c->x_step) {
     for (int32_t o = 0; o < c->outputs; o++) {
       for (int32_t y = 0; y < c->out_height; y++) {
         for (int32_t column = 0; column < c->out_width; column++)
@@ -66,34 +67,45 @@ static inline void tiny_conv2d_f32(const tiny_conv *c, const float *x, const flo
   }
 }
 
-/* The gradient of x. */
-static inline void tiny_conv2d_input_gradient_f32(const tiny_conv *c, const float *grad, const float *weight,
-                                                  float *x_grad) {
-  const int32_t taps = c->kernel_height * c->kernel_width;
-  memset(x_grad, 0, (size_t)(c->batch * c->inputs * c->height * c->width) * sizeof *x_grad);
-  for (int32_t n = 0; n < c->batch; n++, x_grad += c->inputs * c->height * c->width) {
-    for (int32_t o = 0; o < c->outputs; o++) {
-      for (int32_t place = 0; place < c->out_height * c->out_width; place++, grad++) {
-        for (int32_t tap = 0; tap < c->inputs * taps; tap++) {
-          const int32_t at = tiny_conv_at(c, tap / taps, place / c->out_width, place % c->out_width,
-                                          tap % taps / c->kernel_width, tap % c->kernel_width);
-          if (at >= 0) x_grad[at] += *grad * weight[o * c->inputs * taps + tap];
-        }
+/* Adds what a gradient at one place of a result is to x. */
+static inline void tiny_conv2d_spread_f32(const tiny_conv *c, float grad, const float *weight, int32_t y,
+                                          int32_t column, float *x_grad) {
+  for (int32_t i = 0; i < c->inputs; i++) {
+    for (int32_t ky = 0; ky < c->kernel_height; ky++) {
+      for (int32_t kx = 0; kx < c->kernel_width; kx++, weight++) {
+        const int32_t at = tiny_conv_at(c, i, y, column, ky, kx);
+        if (at >= 0) x_grad[at] += grad * *weight;
       }
     }
   }
 }
 
-/* One element of the weight's gradient: of a tap, between an input's plane and a result's. */
-static inline float tiny_conv2d_tap_gradient_f32(const tiny_conv *c, const float *grad, const float *x, int32_t output,
-                                                 int32_t channel, int32_t ky, int32_t kx) {
-  const int32_t plane = c->out_height * c->out_width;
+/* The gradient of x. */
+static inline void tiny_conv2d_input_gradient_f32(const tiny_conv *c, const float *grad, const float *weight,
+                                                  float *x_grad) {
+  const int32_t taps = c->inputs * c->kernel_height * c->kernel_width;
+  memset(x_grad, 0, (size_t)(c->batch * c->inputs * c->height * c->width) * sizeof *x_grad);
+  for (int32_t n = 0; n < c->batch; n++, grad += c->y_step, x_grad += c->inputs * c->height * c->width) {
+    const float *at = grad;
+    for (int32_t o = 0; o < c->outputs; o++) {
+      for (int32_t y = 0; y < c->out_height; y++) {
+        for (int32_t column = 0; column < c->out_width; column++)
+          tiny_conv2d_spread_f32(c, *at++, weight + o * taps, y, column, x_grad);
+      }
+    }
+  }
+}
+
+/* One element of the weight's gradient, of a tap; grad: of its output, in the first sample. */
+static inline float tiny_conv2d_tap_gradient_f32(const tiny_conv *c, const float *grad, const float *x, int32_t channel,
+                                                 int32_t ky, int32_t kx) {
   float sum = 0;
-  for (int32_t n = 0; n < c->batch; n++, x += c->inputs * c->height * c->width) {
-    const float *row = grad + (n * c->outputs + output) * plane;
-    for (int32_t place = 0; place < plane; place++) {
-      const int32_t at = tiny_conv_at(c, channel, place / c->out_width, place % c->out_width, ky, kx);
-      if (at >= 0) sum += row[place] * x[at];
+  for (int32_t n = 0; n < c->batch; n++, grad += c->y_step, x += c->x_step) {
+    for (int32_t y = 0; y < c->out_height; y++) {
+      for (int32_t column = 0; column < c->out_width; column++) {
+        const int32_t at = tiny_conv_at(c, channel, y, column, ky, kx);
+        if (at >= 0) sum += grad[y * c->out_width + column] * x[at];
+      }
     }
   }
   return sum;
@@ -101,11 +113,11 @@ static inline float tiny_conv2d_tap_gradient_f32(const tiny_conv *c, const float
 
 static inline void tiny_conv2d_weight_gradient_f32(const tiny_conv *c, const float *grad, const float *x,
                                                    float *weight_grad) {
-  for (int32_t o = 0; o < c->outputs; o++) {
+  for (int32_t o = 0; o < c->outputs; o++, grad += c->out_height * c->out_width) {
     for (int32_t i = 0; i < c->inputs; i++) {
       for (int32_t ky = 0; ky < c->kernel_height; ky++) {
         for (int32_t kx = 0; kx < c->kernel_width; kx++)
-          *weight_grad++ = tiny_conv2d_tap_gradient_f32(c, grad, x, o, i, ky, kx);
+          *weight_grad++ = tiny_conv2d_tap_gradient_f32(c, grad, x, i, ky, kx);
       }
     }
   }
