@@ -86,6 +86,16 @@ typedef struct planning {
   uint32_t *owners; /* by buffer: in whose memory it lies */
 } planning;
 
+/* Whether the kernel reads operand number `number`. */
+static bool is_read(const gr_node *node, uint32_t number) {
+  const uint32_t unread = tiny_op_of(node)->unread_args;
+  for (uint32_t k = 0; k < node->nargs; k++) {
+    if (unread >> k & 1 && node->args[k].kind == GRAFT_VALUE_TENSOR && (uint32_t)node->args[k].as.i == number)
+      return false;
+  }
+  return true;
+}
+
 static void use(planning *p, const gr_view *view, uint32_t node) {
   if (view->buffer == GR_NONE) return;
   gr_usage *usage = &p->usages[view->buffer];
@@ -97,7 +107,9 @@ static void find_spans(const tiny_emitter *e, planning *p) {
   const graft_graph *g = e->graph;
   for (uint32_t i = 0; i < g->nbuffers; i++) p->usages[i] = (gr_usage){.first = GR_NONE};
   for (uint32_t n = 0; n < g->nnodes; n++) {
-    for (uint32_t i = 0; i < g->nodes[n]->noperands; i++) use(p, &g->nodes[n]->operands[i].view, n);
+    for (uint32_t i = 0; i < g->nodes[n]->noperands; i++) {
+      if (is_read(g->nodes[n], i)) use(p, &g->nodes[n]->operands[i].view, n);
+    }
     for (uint32_t i = 0; i < g->nodes[n]->nresults; i++) use(p, &g->nodes[n]->results[i].view, n);
   }
   for (uint32_t i = 0; i < g->noutputs; i++) use(p, &g->outputs[i].view, g->nnodes);

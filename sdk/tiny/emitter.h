@@ -43,6 +43,7 @@ typedef struct tiny_op {
    */
   uint32_t i8_args, i8_kernels;
   bool i8_together;
+  uint32_t unread_args; /* bits of the arguments that only say shapes: the kernel does not read them */
   /* Whether the first result, of f32, is whole numbers of i8, for what e->held says of the operands; NULL: never. */
   bool (*gives_i8)(const tiny_emitter *e, const gr_node *node);
 } tiny_op;
