@@ -12,14 +12,13 @@ enum { MOST_OPTIONS = 16 };
 enum { KEY_PASSES = 256, KEY_DOT, KEY_JSON, KEY_BISECT, KEY_AGAINST, KEY_TOLERANCE };
 
 typedef struct options {
-  const char *file, *backend, *against;
+  cli_graph_options graph;
+  const char *against;
   const char *plugin_options[MOST_OPTIONS + 1];
   uint32_t nplugin_options;
-  int device;
   int what;               /* a key; 0: its text */
   const char *for_bisect; /* an option that was given and says something to --bisect alone */
   double tolerance;
-  cli_pairs inputs;
 } options;
 
 static graft_status print_json(const char *path) {
@@ -40,14 +39,17 @@ typedef struct devices {
 
 static bool open_devices(const options *o, devices *d) {
   graft_rt_backend *backend;
-  if (graft_backend_open(o->backend, o->plugin_options, &backend)) return false;
-  if (graft_backend_device(backend, o->device, &d->device)) return false;
+  if (graft_backend_open(o->graph.backend, o->plugin_options, &backend)) return false;
+  if (graft_backend_device(backend, o->graph.device, &d->device)) return false;
   return o->what != KEY_BISECT || cli_open(o->against, 0, &d->against);
 }
 
 static graft_status run_on(const options *o, const graft_graph *graph, const devices *d, bool *found) {
-  const cli_bisect b = {
-      .graph = graph, .device = d->device, .against = d->against, .inputs = &o->inputs, .tolerance = o->tolerance};
+  const cli_bisect b = {.graph = graph,
+                        .device = d->device,
+                        .against = d->against,
+                        .inputs = &o->graph.inputs,
+                        .tolerance = o->tolerance};
   switch (o->what) {
     case KEY_PASSES: return cli_graph_show_passes(graph, d->device);
     case KEY_DOT: return cli_graph_dot(graph);
@@ -60,11 +62,11 @@ static int run(const options *o) {
   devices d = {0};
   graft_graph *graph;
   bool found = false;
-  if (o->what == KEY_JSON) return print_json(o->file) ? cli_error("graph", CLI_FAILED) : CLI_OK;
+  if (o->what == KEY_JSON) return print_json(o->graph.file) ? cli_error("graph", CLI_FAILED) : CLI_OK;
   if (o->what == KEY_PASSES || o->what == KEY_BISECT) unsetenv("GRAFT_GRAPH_PASSES"); /* here passes are compared */
   unsetenv("GRAFT_GRAPH_DUMP"); /* the graph is in a file, and what is compiled here are parts of it */
   if (!open_devices(o, &d)) return cli_error("graph", CLI_USAGE);
-  graft_status status = graft_graph_load(NULL, o->file, &graph); /* what it is does not depend on where it runs */
+  graft_status status = graft_graph_load(NULL, o->graph.file, &graph); /* what it is does not depend on where it runs */
   if (!status) {
     status = run_on(o, graph, &d, &found);
     graft_graph_destroy(graph);
@@ -89,13 +91,8 @@ static void take_option(options *o, const char *text, struct argp_state *state) 
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
-    case 'b': o->backend = argument; return 0;
-    case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'o': take_option(o, argument, state); return 0;
-    case 'i':
-      cli_take_pair(&o->inputs, argument, "--input", state);
-      o->for_bisect = "--input";
-      return 0;
+    case 'i': o->for_bisect = "--input"; return cli_take_graph_option(key, argument, state, &o->graph);
     case KEY_AGAINST:
       o->against = argument;
       o->for_bisect = "--against";
@@ -113,8 +110,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       return 0;
     case ARGP_KEY_END:
       if (o->for_bisect && o->what != KEY_BISECT) argp_error(state, "%s is for --bisect", o->for_bisect);
-      return cli_take_graph_file(key, argument, state, &o->file);
-    default: return cli_take_graph_file(key, argument, state, &o->file);
+      return cli_take_graph_option(key, argument, state, &o->graph);
+    default: return cli_take_graph_option(key, argument, state, &o->graph);
   }
 }
 
@@ -149,8 +146,8 @@ int cli_graph(int argc, char **argv) {
           "Exit status: 0 it was shown, or all agrees; 1 the file is wrong, or --bisect found something; 2 usage, or "
           "no "
           "such plugin."};
-  options o = {.backend = "reference", .against = "reference", .tolerance = -1};
+  options o = {.graph.backend = "reference", .against = "reference", .tolerance = -1};
   const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
-  cli_pairs_free(&o.inputs);
+  cli_pairs_free(&o.graph.inputs);
   return status;
 }

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "cli.h"
 #include "graph/graph.h"
 #include "npy.h"
 #include "tensor/tensor.h"
@@ -45,14 +46,17 @@ void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struc
   free(problem);
 }
 
-int cli_take_graph_file(int key, const char *argument, struct argp_state *state, const char **file) {
+int cli_take_graph_option(int key, const char *argument, struct argp_state *state, cli_graph_options *options) {
   switch (key) {
+    case 'b': options->backend = argument; return 0;
+    case 'd': options->device = cli_device_number(argument, state); return 0;
+    case 'i': cli_take_pair(&options->inputs, argument, "--input", state); return 0;
     case ARGP_KEY_ARG:
-      if (*file) argp_usage(state);
-      *file = argument;
+      if (options->file) argp_usage(state);
+      options->file = argument;
       return 0;
     case ARGP_KEY_END:
-      if (!*file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
+      if (!options->file) argp_error(state, "which file? (graft_graph_save and GRAFT_GRAPH_DUMP write them)");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }

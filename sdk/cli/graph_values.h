@@ -21,8 +21,14 @@ void cli_pairs_free(cli_pairs *pairs);
 /* NULL: there is none of the name. */
 const char *cli_pairs_find(const cli_pairs *pairs, const char *name);
 
-/* The argument FILE of commands on one saved graph, for the keys of argp that a command has no case of. */
-int cli_take_graph_file(int key, const char *argument, struct argp_state *state, const char **file);
+/* What commands on one saved graph are given alike: FILE, -b, -d and -i. */
+typedef struct cli_graph_options {
+  const char *file, *backend;
+  int device;
+  cli_pairs inputs;
+} cli_graph_options;
+/* For the keys of argp that a command has no case of, or does more for. */
+int cli_take_graph_option(int key, const char *argument, struct argp_state *state, cli_graph_options *options);
 
 /* The tensors of all inputs, on a device: what `given` says of them, and where it says nothing, the value that the
  * graph has for them, else `otherwise` (NULL: an error that says what is missing). One is a .npy file, or

@@ -10,11 +10,10 @@
 #include "npy.h"
 
 typedef struct options {
-  const char *file, *backend;
-  int device;
+  cli_graph_options graph;
   uint64_t repeat;
   char otherwise[sizeof "random:" + 20]; /* what an input gets that is not given; empty: an error */
-  cli_pairs inputs, outputs;
+  cli_pairs outputs;
 } options;
 
 enum { KEY_RANDOM = 256 };
@@ -92,7 +91,7 @@ static graft_status check_outputs(const running *r) {
         GRAFT_INVALID_ARGUMENT,
         "the graph has no output %s, nor an input of that name that it writes; `graft graph %s` lists what it "
         "has",
-        r->o->outputs.items[i].name, r->o->file);
+        r->o->outputs.items[i].name, r->o->graph.file);
   }
   return GRAFT_OK;
 }
@@ -116,8 +115,8 @@ static graft_status print_all(const running *r) {
 static void print_graph(const running *r) {
   graft_graph_exec_info info = {0};
   graft_graph_exec_query(r->exec, &info, sizeof info);
-  printf("%s on %s: %u nodes, %u after passes; %llu bytes of constants, %llu of values in %llu of memory\n", r->o->file,
-         graft_device_text(r->device), graft_graph_node_count(r->graph), info.nodes,
+  printf("%s on %s: %u nodes, %u after passes; %llu bytes of constants, %llu of values in %llu of memory\n",
+         r->o->graph.file, graft_device_text(r->device), graft_graph_node_count(r->graph), info.nodes,
          (unsigned long long)info.constant_bytes, (unsigned long long)info.value_bytes,
          (unsigned long long)info.arena_bytes);
 }
@@ -125,7 +124,7 @@ static void print_graph(const running *r) {
 /* --- the whole --- */
 
 static graft_status load_and_run(running *r) {
-  graft_status status = graft_graph_load(r->device, r->o->file, &r->graph);
+  graft_status status = graft_graph_load(r->device, r->o->graph.file, &r->graph);
   if (status) return status;
   r->nin = graft_graph_input_count(r->graph);
   r->nout = graft_graph_output_count(r->graph);
@@ -134,7 +133,8 @@ static graft_status load_and_run(running *r) {
   if (!r->in || !r->out) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a run");
   status = check_outputs(r);
   if (!status)
-    status = cli_graph_inputs(r->graph, r->device, &r->o->inputs, r->o->otherwise[0] ? r->o->otherwise : NULL, r->in);
+    status =
+        cli_graph_inputs(r->graph, r->device, &r->o->graph.inputs, r->o->otherwise[0] ? r->o->otherwise : NULL, r->in);
   if (status) {
     r->nin = 0; /* none is there */
     return status;
@@ -148,7 +148,7 @@ static graft_status load_and_run(running *r) {
 static int run(const options *o) {
   running r = {.o = o};
   unsetenv("GRAFT_GRAPH_DUMP"); /* the graph is in a file */
-  if (!cli_open(o->backend, o->device, &r.device)) return cli_error("run", CLI_USAGE);
+  if (!cli_open(o->graph.backend, o->graph.device, &r.device)) return cli_error("run", CLI_USAGE);
   graft_status status = load_and_run(&r);
   for (uint32_t i = 0; r.in && i < r.nin; i++) graft_tensor_release(r.in[i]);
   for (uint32_t i = 0; r.out && i < r.nout; i++) graft_tensor_release(r.out[i]);
@@ -162,9 +162,6 @@ static int run(const options *o) {
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
-    case 'b': o->backend = argument; return 0;
-    case 'd': o->device = cli_device_number(argument, state); return 0;
-    case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
     case 'o': cli_take_pair(&o->outputs, argument, "--output", state); return 0;
     case 'r':
       o->repeat = cli_number(argument, "--repeat", state);
@@ -174,7 +171,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       snprintf(o->otherwise, sizeof o->otherwise, "random:%llu",
                (unsigned long long)cli_number(argument, "--random", state));
       return 0;
-    default: return cli_take_graph_file(key, argument, state, &o->file);
+    default: return cli_take_graph_option(key, argument, state, &o->graph);
   }
 }
 
@@ -198,9 +195,9 @@ int cli_run(int argc, char **argv) {
           "written, it prints shape, least, "
           "largest and mean value. bf16 and 8-bit floats are raw bytes in .npy files (V2, V1).\v"
           "Exit status: 0 it ran; 1 file, inputs or run are wrong; 2 usage, or no such plugin."};
-  options o = {.backend = "reference", .repeat = 1};
+  options o = {.graph.backend = "reference", .repeat = 1};
   const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
-  cli_pairs_free(&o.inputs);
+  cli_pairs_free(&o.graph.inputs);
   cli_pairs_free(&o.outputs);
   return status;
 }

@@ -11,19 +11,20 @@
 #include "tiny/tiny.h"
 
 typedef struct options {
-  const char *file, *output, *name;
-  cli_pairs inputs;
+  cli_graph_options graph;
+  const char *output, *name;
 } options;
 
 static graft_status check_inputs(const options *o, const graft_graph *graph) {
   graft_graph_port port;
-  for (uint32_t i = 0; i < o->inputs.count; i++) {
+  for (uint32_t i = 0; i < o->graph.inputs.count; i++) {
     bool found = false;
     for (uint32_t k = 0; k < graft_graph_input_count(graph) && !found; k++)
-      found = !graft_graph_input_query(graph, k, &port, sizeof port) && !strcmp(port.name, o->inputs.items[i].name);
+      found =
+          !graft_graph_input_query(graph, k, &port, sizeof port) && !strcmp(port.name, o->graph.inputs.items[i].name);
     if (!found)
       return err_set(GRAFT_INVALID_ARGUMENT, "the graph has no input %s; `graft graph %s` lists what it has",
-                     o->inputs.items[i].name, o->file);
+                     o->graph.inputs.items[i].name, o->graph.file);
   }
   return GRAFT_OK;
 }
@@ -31,11 +32,11 @@ static graft_status check_inputs(const options *o, const graft_graph *graph) {
 /* The first values of the inputs that have some, given or in the file: NULL at the others. */
 static graft_status read_values(const options *o, const graft_graph *graph, graft_tensor **values) {
   graft_graph_port port;
-  graft_status status = cli_graph_inputs(graph, graft_device_reference(), &o->inputs, "random:1", values);
+  graft_status status = cli_graph_inputs(graph, graft_device_reference(), &o->graph.inputs, "random:1", values);
   if (status) return status;
   for (uint32_t i = 0; i < graft_graph_input_count(graph); i++) {
     if (!graft_graph_input_query(graph, i, &port, sizeof port) &&
-        (port.has_value || cli_pairs_find(&o->inputs, port.name)))
+        (port.has_value || cli_pairs_find(&o->graph.inputs, port.name)))
       continue;
     graft_tensor_release(values[i]);
     values[i] = NULL;
@@ -63,7 +64,7 @@ static graft_status write_source(const options *o, const graft_graph *graph, gra
 
 static int run(const options *o) {
   graft_graph *graph;
-  graft_status status = graft_graph_load(NULL, o->file, &graph);
+  graft_status status = graft_graph_load(NULL, o->graph.file, &graph);
   if (status) return cli_error("tiny", CLI_FAILED);
   const uint32_t count = graft_graph_input_count(graph);
   graft_tensor **values = calloc(count + 1u, sizeof *values);
@@ -83,11 +84,10 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   switch (key) {
     case 'o': o->output = argument; return 0;
     case 'n': o->name = argument; return 0;
-    case 'i': cli_take_pair(&o->inputs, argument, "--input", state); return 0;
     case ARGP_KEY_SUCCESS:
       if (!o->output) argp_error(state, "-o: into which file?");
       return 0;
-    default: return cli_take_graph_file(key, argument, state, &o->file);
+    default: return cli_take_graph_option(key, argument, state, &o->graph);
   }
 }
 
