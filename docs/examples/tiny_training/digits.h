@@ -6,24 +6,34 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10, BATCH = 8, CHANNELS_1 = 8, CHANNELS_2 = 16, MOST_DIGITS = 2000 };
 
-/* The parameters, in the order in which the graphs take them. */
+/* The parameters, in the order in which the graphs take them. Where a network is quantized, a weight is scale times
+ * whole numbers of i8, and a bias the product of its layer's two scales times whole numbers of i32. */
 enum { CONV1_WEIGHT, CONV1_BIAS, CONV2_WEIGHT, CONV2_BIAS, LINEAR_WEIGHT, LINEAR_BIAS, PARAMETERS };
 typedef struct parameter {
   const char *name;
-  int ndim, inputs; /* inputs: that one output sums over; 0: it begins as zeros */
+  int ndim, inputs; /* inputs: that one output sums over; 0: a bias, which begins as zeros */
   int64_t sizes[4];
+  float largest; /* that a quantized weight can be: what it begins with, and room to learn */
 } parameter;
 static const parameter parameters[PARAMETERS] = {
-    [CONV1_WEIGHT] = {"conv1_weight", 4, 9, {CHANNELS_1, 1, 3, 3}},
-    [CONV1_BIAS] = {"conv1_bias", 1, 0, {CHANNELS_1}},
-    [CONV2_WEIGHT] = {"conv2_weight", 4, 9 * CHANNELS_1, {CHANNELS_2, CHANNELS_1, 3, 3}},
-    [CONV2_BIAS] = {"conv2_bias", 1, 0, {CHANNELS_2}},
-    [LINEAR_WEIGHT] = {"linear_weight", 2, 4 * CHANNELS_2, {4 * CHANNELS_2, CLASSES}},
-    [LINEAR_BIAS] = {"linear_bias", 1, 0, {CLASSES}},
+    [CONV1_WEIGHT] = {"conv1_weight", 4, 9, {CHANNELS_1, 1, 3, 3}, 2},
+    [CONV1_BIAS] = {"conv1_bias", 1, 0, {CHANNELS_1}, 0},
+    [CONV2_WEIGHT] = {"conv2_weight", 4, 9 * CHANNELS_1, {CHANNELS_2, CHANNELS_1, 3, 3}, 1},
+    [CONV2_BIAS] = {"conv2_bias", 1, 0, {CHANNELS_2}, 0},
+    [LINEAR_WEIGHT] = {"linear_weight", 2, 4 * CHANNELS_2, {4 * CHANNELS_2, CLASSES}, 1.25f},
+    [LINEAR_BIAS] = {"linear_bias", 1, 0, {CLASSES}, 0},
 };
+
+enum { LARGEST_I8 = 127 };
+
+/* The scale of a quantized weight. */
+static inline float weight_scale(int which) {
+  return parameters[which].largest / LARGEST_I8;
+}
 
 static inline int parameter_count(const parameter *p) {
   int64_t count = 1;
@@ -37,12 +47,24 @@ static inline float draw(uint32_t *state) {
   return (float)(*state >> 8) / 16777216.0f;
 }
 
-/* Uniform in +-sqrt(3 / inputs), so that what goes through a layer keeps its size. */
-static inline void first_values(int which, float *values) {
+/* Uniform in +-sqrt(3 / inputs), so that what goes through a layer keeps its size; others for another seed. */
+static inline void first_values(int which, uint32_t seed, float *values) {
   const parameter *p = &parameters[which];
   const float bound = p->inputs ? sqrtf(3.0f / (float)p->inputs) : 0;
-  uint32_t state = 17u + (uint32_t)which;
+  uint32_t state = 17u * seed + (uint32_t)which;
   for (int i = 0; i < parameter_count(p); i++) values[i] = (draw(&state) * 2 - 1) * bound;
+}
+
+/* The same of a quantized parameter, in i8 or, of a bias, in i32: `values` has room for PIXELS * PIXELS of these. */
+static inline void first_whole_values(int which, uint32_t seed, void *values) {
+  static float exact[PIXELS * PIXELS];
+  const int count = parameter_count(&parameters[which]);
+  if (!parameters[which].inputs) {
+    memset(values, 0, (size_t)count * sizeof(int32_t));
+    return;
+  }
+  first_values(which, seed, exact);
+  for (int i = 0; i < count; i++) ((int8_t *)values)[i] = (int8_t)rintf(exact[i] / weight_scale(which));
 }
 
 /* Every fifth digit is held back. */

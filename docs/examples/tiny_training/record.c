@@ -1,48 +1,16 @@
 /* Records a network that learns handwritten digits, as two graphs in files, and its first weights.
  *
- *   tiny_record FOLDER [UPDATE]
+ *   tiny_record FOLDER [UPDATE [NUMBERS [RATE [SEED]]]]
  *
  * FOLDER receives step.safetensors (a batch: forward, loss, gradients, SGD), predict.safetensors (one digit) and a .npy
- * file for each parameter. UPDATE says what a step changes: "all" (default), "biases" or "linear", the last layer.
- * Gradients that nobody asked for are not recorded, and values that only these would read are never kept. */
-#include <graft/graft.h>
+ * file for each parameter. UPDATE says what a step changes: "all" (default), "linear", the last layer, "biases", or
+ * "channels", the last layer and half of the second convolution's. NUMBERS are "f32" (default) or "i8", and to see what
+ * these need: "i8-unscaled", whose gradients are not scaled, and "i8-nearest", whose weights are rounded to the nearest
+ * number. RATE is how far a step goes (0.1), and SEED what the first weights are drawn from (1). Gradients that nobody
+ * asked for are not recorded, and values that only these would read are never kept. */
 #include <string.h>
 
-#include "digits.h"
-
-static void must(graft_status status) {
-  if (status == GRAFT_OK) return;
-  fprintf(stderr, "tiny_record: %s: %s\n", graft_status_name(status), graft_last_error());
-  exit(1);
-}
-
-/* --- the network --- */
-
-/* max_pool2d(relu(conv2d(x))), the windows 2 by 2; the convolution 3 by 3, with zeros around. */
-static graft_tensor *block(graft_tensor *x, graft_tensor *weight, graft_tensor *bias) {
-  static const int64_t one[] = {1, 1}, zero[] = {0, 0}, two[] = {2, 2};
-  graft_tensor *sums = NULL, *active = NULL, *pooled = NULL, *places = NULL;
-  must(graft_op_convolution(x, weight, bias, one, 2, one, 2, one, 2, false, zero, 2, 1, &sums));
-  must(graft_op_relu(sums, &active));
-  must(graft_op_max_pool2d_with_indices(active, two, 2, two, 2, zero, 2, one, 2, false, &pooled, &places));
-  graft_tensor_release(sums);
-  graft_tensor_release(active);
-  graft_tensor_release(places);
-  return pooled;
-}
-
-static graft_tensor *forward(graft_tensor *x, graft_tensor *const *p) {
-  const graft_scalar one = graft_scalar_int(1);
-  graft_tensor *flat = NULL, *scores = NULL;
-  graft_tensor *edges = block(x, p[CONV1_WEIGHT], p[CONV1_BIAS]);
-  graft_tensor *features = block(edges, p[CONV2_WEIGHT], p[CONV2_BIAS]);
-  must(graft_op_view(features, (int64_t[]){graft_tensor_sizes(x)[0], 4 * CHANNELS_2}, 2, &flat));
-  must(graft_op_addmm(p[LINEAR_BIAS], flat, p[LINEAR_WEIGHT], one, one, &scores));
-  graft_tensor_release(edges);
-  graft_tensor_release(features);
-  graft_tensor_release(flat);
-  return scores;
-}
+#include "network.h"
 
 static graft_tensor *cross_entropy(graft_tensor *scores, graft_tensor *target) {
   graft_tensor *logs = NULL, *loss = NULL, *total = NULL;
@@ -53,23 +21,7 @@ static graft_tensor *cross_entropy(graft_tensor *scores, graft_tensor *target) {
   return loss;
 }
 
-/* parameter -= rate * its gradient */
-static void update(graft_tensor *parameter, double rate) {
-  const graft_value call[] = {graft_value_tensor(parameter), graft_value_tensor(graft_tensor_grad(parameter)),
-                              graft_value_scalar(graft_scalar_float(rate))};
-  const bool before = graft_grad_mode_set(false);
-  must(graft_call(GRAFT_OP_SUB_TENSOR, call, 3, &parameter, 1));
-  graft_grad_mode_set(before);
-  must(graft_tensor_set_grad(parameter, NULL));
-}
-
 /* --- the graphs --- */
-
-static bool is_updated(int which, const char *choice) {
-  if (!strcmp(choice, "all")) return true;
-  if (!strcmp(choice, "biases")) return which == CONV1_BIAS || which == CONV2_BIAS || which == LINEAR_BIAS;
-  return which == LINEAR_WEIGHT || which == LINEAR_BIAS;
-}
 
 static graft_tensor *input(graft_graph *graph, const char *name, graft_dtype dtype, int ndim, const int64_t *sizes) {
   graft_tensor *made;
@@ -77,9 +29,14 @@ static graft_tensor *input(graft_graph *graph, const char *name, graft_dtype dty
   return made;
 }
 
-static void parameter_inputs(graft_graph *graph, graft_tensor **p) {
+static graft_dtype dtype_of(const recipe *r, int which) {
+  if (!r->quantized) return GRAFT_F32;
+  return parameters[which].inputs ? GRAFT_I8 : GRAFT_I32;
+}
+
+static void parameter_inputs(graft_graph *graph, const recipe *r, graft_tensor **p) {
   for (int i = 0; i < PARAMETERS; i++)
-    p[i] = input(graph, parameters[i].name, GRAFT_F32, parameters[i].ndim, parameters[i].sizes);
+    p[i] = input(graph, parameters[i].name, dtype_of(r, i), parameters[i].ndim, parameters[i].sizes);
 }
 
 static void save(graft_graph *graph, const char *folder, const char *name, const char *output, graft_tensor *value) {
@@ -91,73 +48,121 @@ static void save(graft_graph *graph, const char *folder, const char *name, const
   graft_graph_destroy(graph);
 }
 
-static void record_step(const char *folder, const char *choice) {
+static void record_step(const char *folder, const recipe *r) {
   graft_graph *graph;
-  graft_tensor *p[PARAMETERS];
+  network n;
   must(graft_graph_create(graft_device_reference(), &graph));
   graft_tensor *x = input(graph, "x", GRAFT_F32, 4, (int64_t[]){BATCH, 1, SIDE, SIDE});
   graft_tensor *target = input(graph, "target", GRAFT_I64, 1, (int64_t[]){BATCH});
-  parameter_inputs(graph, p);
-  for (int i = 0; i < PARAMETERS; i++) must(graft_tensor_set_requires_grad(p[i], is_updated(i, choice)));
+  parameter_inputs(graph, r, n.parameters);
   must(graft_graph_record_begin(graph));
-  graft_tensor *scores = forward(x, p), *loss = cross_entropy(scores, target);
-  must(graft_backward(&loss, NULL, 1, 0));
-  for (int i = 0; i < PARAMETERS; i++) {
-    if (is_updated(i, choice)) update(p[i], 0.1);
-  }
+  network_begin(&n, r, true);
+  graft_tensor *scores = network_forward(&n, x), *loss = cross_entropy(scores, target);
+  network_learn(&n, loss);
+  network_end(&n);
   save(graph, folder, "step.safetensors", "loss", loss);
   graft_tensor_release(x);
   graft_tensor_release(target);
   graft_tensor_release(scores);
   graft_tensor_release(loss);
-  for (int i = 0; i < PARAMETERS; i++) graft_tensor_release(p[i]);
+  for (int i = 0; i < PARAMETERS; i++) graft_tensor_release(n.parameters[i]);
 }
 
-static void record_predict(const char *folder) {
+static void record_predict(const char *folder, const recipe *r) {
   graft_graph *graph;
-  graft_tensor *p[PARAMETERS];
+  network n;
   must(graft_graph_create(graft_device_reference(), &graph));
   graft_tensor *x = input(graph, "x", GRAFT_F32, 4, (int64_t[]){1, 1, SIDE, SIDE});
-  parameter_inputs(graph, p);
+  parameter_inputs(graph, r, n.parameters);
   must(graft_graph_record_begin(graph));
-  graft_tensor *scores = forward(x, p);
+  network_begin(&n, r, false);
+  graft_tensor *scores = network_forward(&n, x);
+  network_end(&n);
   save(graph, folder, "predict.safetensors", "scores", scores);
   graft_tensor_release(x);
   graft_tensor_release(scores);
-  for (int i = 0; i < PARAMETERS; i++) graft_tensor_release(p[i]);
+  for (int i = 0; i < PARAMETERS; i++) graft_tensor_release(n.parameters[i]);
 }
 
 /* --- the first weights --- */
 
+/* As the graphs take it, in memory of this function. */
+static const void *first_bytes(const recipe *r, int which, const char **descr, size_t *bytes) {
+  static float exact[PIXELS * PIXELS];
+  static int32_t whole[PIXELS * PIXELS];
+  const size_t count = (size_t)parameter_count(&parameters[which]);
+  first_values(which, r->seed, exact);
+  first_whole_values(which, r->seed, whole);
+  *descr = !r->quantized ? "<f4" : parameters[which].inputs ? "|i1" : "<i4";
+  *bytes = count * (dtype_of(r, which) == GRAFT_I8 ? 1 : 4);
+  return r->quantized ? (const void *)whole : exact;
+}
+
 /* Version 1.0 of the format: magic, the length of a header that is filled up to 64 bytes, the header, the values. */
-static void write_npy(const char *folder, int which) {
-  static float values[PIXELS * PIXELS];
+static void write_npy(const char *folder, const recipe *r, int which) {
   const parameter *p = &parameters[which];
   char path[4096], shape[64] = "", header[128];
+  const char *descr;
+  size_t bytes;
+  const void *values = first_bytes(r, which, &descr, &bytes);
   snprintf(path, sizeof path, "%s/%s.npy", folder, p->name);
   for (int d = 0; d < p->ndim; d++)
     snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%d,", (int)p->sizes[d]);
-  const int used = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }", shape);
+  const int used =
+      snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
   memset(header + used, ' ', (size_t)(117 - used));
   header[117] = '\n';
-  first_values(which, values);
   FILE *file = fopen(path, "wb");
   bool good = file && fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file) == 10 && fwrite(header, 118, 1, file) == 1 &&
-              fwrite(values, sizeof *values, (size_t)parameter_count(p), file) == (size_t)parameter_count(p);
+              fwrite(values, 1, bytes, file) == bytes;
   if (file && fclose(file)) good = false;
   if (good) return;
   perror(path);
   exit(1);
 }
 
+/* --- the choice --- */
+
+static const char *const updates[] = {
+    [UPDATE_ALL] = "all", [UPDATE_LINEAR] = "linear", [UPDATE_BIASES] = "biases", [UPDATE_CHANNELS] = "channels"};
+static const struct numbers {
+  const char *name;
+  bool quantized, scaled, nearest;
+} numbers[] = {{"f32", false, false, false},
+               {"i8", true, true, false},
+               {"i8-unscaled", true, false, false},
+               {"i8-nearest", true, true, true}};
+
+static bool take_update(const char *name, recipe *r) {
+  for (size_t i = 0; i < sizeof updates / sizeof *updates; i++) {
+    if (strcmp(name, updates[i]) != 0) continue;
+    r->update = (update)i;
+    return true;
+  }
+  return false;
+}
+
+static bool take_numbers(const char *name, recipe *r) {
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (strcmp(name, numbers[i].name) != 0) continue;
+    r->quantized = numbers[i].quantized;
+    r->scaled = numbers[i].scaled;
+    r->nearest = numbers[i].nearest;
+    return true;
+  }
+  return false;
+}
+
 int main(int argc, char **argv) {
-  const char *choice = argc > 2 ? argv[2] : "all";
-  if (argc < 2 || (strcmp(choice, "all") != 0 && strcmp(choice, "biases") != 0 && strcmp(choice, "linear") != 0)) {
-    fprintf(stderr, "usage: tiny_record FOLDER [all|biases|linear]\n");
+  recipe r = {.rate = argc > 4 ? atof(argv[4]) : 0.1, .seed = argc > 5 ? (uint32_t)atoi(argv[5]) : 1};
+  if (argc < 2 || argc > 6 || !take_update(argc > 2 ? argv[2] : "all", &r) ||
+      !take_numbers(argc > 3 ? argv[3] : "f32", &r) || !(r.rate > 0)) {
+    fprintf(stderr,
+            "usage: tiny_record FOLDER [all|linear|biases|channels [f32|i8|i8-unscaled|i8-nearest [RATE [SEED]]]]\n");
     return 2;
   }
-  record_step(argv[1], choice);
-  record_predict(argv[1]);
-  for (int i = 0; i < PARAMETERS; i++) write_npy(argv[1], i);
+  record_step(argv[1], &r);
+  record_predict(argv[1], &r);
+  for (int i = 0; i < PARAMETERS; i++) write_npy(argv[1], &r, i);
   return 0;
 }

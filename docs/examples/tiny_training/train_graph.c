@@ -19,15 +19,13 @@ static graft_rt_device *device;
 static graft_graph_exec *step_exec, *predict_exec;
 static graft_tensor *weights[PARAMETERS];
 
-static graft_graph_exec *load(const char *folder, const char *name) {
+static graft_graph *load(const char *folder, const char *name, graft_graph_exec **exec) {
   char path[4096];
   graft_graph *graph;
-  graft_graph_exec *exec;
   snprintf(path, sizeof path, "%s/%s", folder, name);
   must(graft_graph_load(device, path, &graph));
-  must(graft_graph_compile(graph, device, NULL, &exec));
-  graft_graph_destroy(graph);
-  return exec;
+  must(graft_graph_compile(graph, device, NULL, exec));
+  return graph;
 }
 
 static void run(graft_graph_exec *exec, graft_tensor **in, uint32_t count, float *values) {
@@ -59,11 +57,22 @@ static void predict(const float *x, float *scores) {
   graft_tensor_release(in[0]);
 }
 
-static void make_weights(void) {
+/* The first weights as the step takes them: in f32, or as whole numbers. */
+static void make_weight(int which, graft_dtype dtype) {
   static float values[PIXELS * PIXELS];
-  for (int i = 0; i < PARAMETERS; i++) {
-    first_values(i, values);
-    must(graft_tensor_from_host(device, GRAFT_F32, parameters[i].ndim, parameters[i].sizes, values, &weights[i]));
+  static int32_t whole[PIXELS * PIXELS];
+  const parameter *p = &parameters[which];
+  first_values(which, 1, values);
+  first_whole_values(which, 1, whole);
+  must(graft_tensor_from_host(device, dtype, p->ndim, p->sizes, dtype == GRAFT_F32 ? (const void *)values : whole,
+                              &weights[which]));
+}
+
+static void make_weights(const graft_graph *step_graph) {
+  graft_graph_port port;
+  for (uint32_t i = 0; i < PARAMETERS; i++) {
+    must(graft_graph_input_query(step_graph, 2 + i, &port, sizeof port));
+    make_weight((int)i, port.dtype);
   }
 }
 
@@ -77,9 +86,10 @@ int main(int argc, char **argv) {
   load_digits(argv[2], &train, &held_back);
   must(graft_backend_open(argc > 5 ? argv[5] : "reference", NULL, &backend));
   must(graft_backend_device(backend, 0, &device));
-  step_exec = load(argv[1], "step.safetensors");
-  predict_exec = load(argv[1], "predict.safetensors");
-  make_weights();
+  graft_graph *step_graph = load(argv[1], "step.safetensors", &step_exec);
+  graft_graph_destroy(load(argv[1], "predict.safetensors", &predict_exec));
+  make_weights(step_graph);
+  graft_graph_destroy(step_graph);
   const int epochs = argc > 3 ? atoi(argv[3]) : 4;
   for (int epoch = 1; epoch <= epochs; epoch++) printf("epoch %d, loss %.4f\n", epoch, learn_epoch(&train, step));
   const double right = percent_right(&held_back, predict);
