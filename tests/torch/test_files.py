@@ -1,10 +1,17 @@
 """torch_graft.save and load_graph: what is in a file gives eager mode's bits, and what a file can't hold is refused by the
 line of the model."""
 
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 import torch_graft
 from torch.nn import functional as F
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Model(torch.nn.Module):
@@ -398,3 +405,47 @@ def test_another_device_takes_it(device, other, path):
     graph = torch_graft.load_graph(path, other)
     results = graph(x.to(other))
     assert results[0].device == other and torch.equal(results[0].cpu(), (x * 2 + 1).cpu())
+
+
+def compiled_source(path):
+    """The function that `graft tiny` makes of a file, compiled and loaded."""
+    source, library = path.with_suffix(".c"), path.with_suffix(".so")
+    program = Path(os.environ.get("GRAFT_BUILD_DIR", ROOT / "build")) / "bin/graft"
+    subprocess.run([program, "tiny", path, "-o", source], check=True)
+    subprocess.run(["gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", source, "-o", library,
+                    "-lm"], check=True)
+    return ctypes.CDLL(library).graph_run
+
+
+def whole_numbers_(model):
+    """Weights and arithmetic that nothing rounds: halves and quarters at most, for a few steps."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randint(-2, 3, parameter.shape))
+    return model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"momentum": 0.5, "weight_decay": 0.5}, {"momentum": 0.5, "nesterov": True}, {"momentum": 0.5, "foreach": False}],
+    ids=["plain", "momentum", "nesterov", "single"],
+)
+def test_a_step_becomes_a_source_without_libgraft(device, path, options):
+    model = whole_numbers_(torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3)).to(device))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.25, **options)
+    x, labels = torch.randint(-2, 3, (4, 6)).float(), torch.tensor([0, 2, 1, 2])
+
+    def step(x, labels):
+        optimizer.zero_grad()
+        loss = F.nll_loss(model(x), labels, reduction="sum")
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step(x.to(device), labels.to(device))
+    torch_graft.save(step, path, (x.to(device), labels.to(device)), state={"model": model, "optimizer": optimizer})
+    run = compiled_source(path)
+    for _ in range(2):
+        loss = torch.zeros(())
+        run(*(ctypes.c_void_p(t.data_ptr()) for t in (x, labels, loss)))
+        assert torch.equal(loss, step(x.to(device), labels.to(device)).cpu())
