@@ -1,4 +1,5 @@
 /* Graphs that are no C source: what is said names the op and what stands in the way. */
+#include <math.h>
 #include <string.h>
 
 #include "tiny/tiny.h"
@@ -142,6 +143,13 @@ static void split_samples(recorded *r) {
   give(r, "y", y);
 }
 
+static void endless_threshold(recorded *r) {
+  graft_tensor *x = F32(r, 3), *grad = F32(r, 3), *y = NULL;
+  record(r);
+  OK(graft_op_threshold_backward(grad, x, graft_scalar_float(-INFINITY), &y));
+  give(r, "y", y);
+}
+
 /* One item is written before another, which lies in the same memory, is read. */
 static void tangled_lists(recorded *r) {
   graft_tensor *x = F32(r, 3), *y = F32(r, 3), *written[] = {x, y}, *other[] = {y, x};
@@ -183,6 +191,7 @@ static const struct refused {
     {half_a_clamp, {"aten::clamp", "a bound alone"}},
     {wide_grid, {"aten::fake_quantize_per_tensor_affine_cachemask", "quant_max is beyond 2^24"}},
     {split_samples, {"aten::convolution", "one sample of input"}},
+    {endless_threshold, {"aten::threshold_backward", "threshold is no finite number"}},
     {tangled_lists, {"aten::_foreach_add.List", "item 1 of other lies in memory"}},
     {third_node, {"graph node 2: ", "aten::gelu"}},
 };

@@ -48,7 +48,7 @@ static void emit_threshold_backward(tiny_emitter *e) {
   tiny_need_same(e, tiny_operand(e, ARG_threshold_backward_grad_output), to, "grad_output");
   tiny_need_same(e, tiny_operand(e, ARG_threshold_backward_self), to, "self");
   fprintf(e->to, "  tiny_relu_gradient_f32(%lld, %af, %s, %s, %s);\n", (long long)tiny_numel(to),
-          (double)(float)tiny_number(e, ARG_threshold_backward_threshold),
+          finite_f32(e, tiny_number(e, ARG_threshold_backward_threshold), "threshold"),
           tiny_in(e, ARG_threshold_backward_grad_output), tiny_in(e, ARG_threshold_backward_self),
           tiny_out(e, OUT_threshold_backward_out));
 }
