@@ -1,13 +1,14 @@
-/* Scatters of all kinds, by one kernel (see scatter.cl and indexed.h): the output begins as a copy of what is scattered
- * into. */
+/* Scatters of all kinds, by one kernel (see scatter.cl and indexed.h), or of many elements by sorted places (sorted.c):
+ * the output begins as a copy of what is scattered into. */
 #include <math.h>
 #include <string.h>
 
-#include "kernels/core/indexed.h"
+#include "kernels/scatter/scatter.h"
 
 typedef struct memo {
   ocl_kernel first, scatter, widen, narrow; /* `first` makes what is replaced count as nothing */
-  bool replaces, is_wide;
+  ocl_sorted sorted;                        /* instead of these */
+  bool is_sorted, replaces, is_wide;
   const ocl_dtype *target;
   int64_t elements, chunk;
 } memo;
@@ -79,6 +80,13 @@ static const char *combination(ocl_scatter_mode mode) {
   return texts[mode];
 }
 
+void ocl_scatter_head(ocl_text *head, const ocl_scatter *call, const ocl_scatter_types *types, bool sets) {
+  ocl_text_add(head, "#define D_TARGET %s\n#define D_SOURCE %s\n#define COMBINE(a, b) %s\n%s%s", types->target->name,
+               types->source->name, combination(sets ? OCL_SCATTER_SET : call->mode),
+               call->value || sets ? "#define IS_VALUE\n" : "", call->alpha && !sets ? "#define IS_SCALED\n" : "");
+  ocl_indexed_head(head, &call->indexed);
+}
+
 static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_device *device, const ocl_scatter *call,
                                  const ocl_dtype *source, const spaces *spaces, bool only_sets) {
   const ocl_indexed *indexed = &call->indexed;
@@ -87,13 +95,10 @@ static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_dev
   unsigned vec = vectors ? device->vector_width : 1;
   ocl_text head = {0};
   ocl_head_types(&head, memo->target, vec, local);
-  ocl_text_add(&head, "#define D_TARGET %s\n#define D_SOURCE %s\n#define FREE %d\n#define SCAN %d\n",
-               memo->target->name, source->name, spaces->free.rank, spaces->scan.rank);
-  ocl_text_add(&head, "#define COMBINE(a, b) %s\n%s%s%s", combination(only_sets ? OCL_SCATTER_SET : call->mode),
-               spaces->rows ? "#define ROWS\n" : "", call->value || only_sets ? "#define IS_VALUE\n" : "",
-               call->alpha && !only_sets ? "#define IS_SCALED\n" : "");
-  ocl_indexed_head(&head, indexed);
-  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/scatter", "scatter");
+  ocl_text_add(&head, "#define FREE %d\n#define SCAN %d\n%s", spaces->free.rank, spaces->scan.rank,
+               spaces->rows ? "#define ROWS\n" : "");
+  ocl_scatter_head(&head, call, &(ocl_scatter_types){memo->target, source}, only_sets);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/joins scatter/scatter", "scatter");
   if (status != GRAFT_OK) return status;
   int64_t space[2 * OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 8];
   int n = ocl_geometry_numbers(&spaces->free, space);
@@ -115,7 +120,7 @@ static graft_status make_conversion(ocl_kernel *kernel, const memo *memo, graft_
                memo->target->name, source->name);
   ocl_text_add(&head, "#define INDICES 1\n#define WRAPS 0\n#define OP_ID 0\n#define COMBINE(a, b) b\n");
   ocl_text_add(&head, "#define INDEX_PARAMETERS __global const long *index_0\n#define INDEX_POINTERS index_0\n");
-  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/scatter", name);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "scatter/joins scatter/scatter", name);
   ocl_kernel_size(kernel, ocl_ceil_divide(memo->elements, memo->chunk), local);
   return status;
 }
@@ -140,13 +145,17 @@ static graft_status fill_memo(memo *memo, graft_device *device, const ocl_scatte
   const ocl_dtype *dtype = ocl_dtype_of(device, call->indexed.picked->dl.dtype), *source = dtype;
   bool moves = call->mode == OCL_SCATTER_SET && !call->value;
   if (moves) source = ocl_dtype_of_bits(device, dtype->code);
-  memo->is_wide = is_half(dtype) && call->mode != OCL_SCATTER_SET;
+  spaces spaces;
+  split(&call->indexed, &spaces);
+  memo->is_sorted = ocl_sorted_serves(device, call, spaces.scans);
+  memo->is_wide = !memo->is_sorted && is_half(dtype) && call->mode != OCL_SCATTER_SET;
   memo->target = memo->is_wide ? ocl_dtype_of(device, GRAFT_F32) : source;
   memo->elements = ocl_elements(call->indexed.picked);
   memo->chunk = device->is_cpu ? 16384 : 16;
   memo->replaces = call->replaces;
-  spaces spaces;
-  split(&call->indexed, &spaces);
+  if (memo->is_sorted) {
+    return ocl_sorted_prepare(&memo->sorted, device, call, &(ocl_scatter_types){memo->target, source});
+  }
   graft_status status = GRAFT_OK;
   if (memo->replaces) status = make_scatter(&memo->first, memo, device, call, source, &spaces, true);
   if (status == GRAFT_OK) status = make_scatter(&memo->scatter, memo, device, call, source, &spaces, false);
@@ -159,7 +168,7 @@ static graft_status prepare(void *memo, graft_device *device, const void *call) 
   return prepares(call, device) ? fill_memo(memo, device, call) : GRAFT_UNIMPLEMENTED;
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4 + OCL_SORTED_KERNELS, .prepare = prepare};
 
 /* ---- A call ---- */
 
@@ -219,6 +228,15 @@ static graft_status convert(ocl_kernel *kernel, graft_stream *stream, const memo
   return ocl_launch(kernel, stream, OCL_ALL(arguments));
 }
 
+static graft_status run_sorted(const graft_exec *exec, memo *memo, const ocl_scatter *call, const ocl_number *number,
+                               const ocl_number *none) {
+  ocl_value values[2];
+  const size_t bytes = ocl_number_as(number, memo->target, &values[0]);
+  ocl_number_as(none, memo->target, &values[1]);
+  return ocl_sorted_run(exec, &memo->sorted, call, (ocl_argument){bytes, &values[0]},
+                        (ocl_argument){bytes, &values[1]});
+}
+
 graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {
   const ocl_indexed *indexed = &call->indexed;
   graft_stream *stream = exec->stream;
@@ -238,6 +256,7 @@ graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {
   if (call->value) ocl_number_of_scalar(call->value, &number);
   if (call->alpha) ocl_number_of_scalar(call->alpha, &number);
   ocl_number none = nothing(memo->target, call->mode);
+  if (status == GRAFT_OK && memo->is_sorted) return run_sorted(exec, memo, call, &number, &none);
   if (status == GRAFT_OK && memo->replaces) status = launch_scatter(&memo->first, stream, memo, call, target, &none);
   if (status == GRAFT_OK) status = launch_scatter(&memo->scatter, stream, memo, call, target, &number);
   if (status == GRAFT_OK && memo->is_wide) status = convert(&memo->narrow, stream, memo, out, target);

@@ -1,4 +1,4 @@
-/* Scatters: see indexed.h. Places can only meet in one element of the target if they differ along dimensions in which
+/* Scatters: see indexed.h; after joins.cl. Places can only meet in one element of the target if they differ along dimensions in which
  * the target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
  * the result is the same each time, without atomics. Where that leaves too few work-items, several share a scan: each
  * takes the indices of its own part of the target.
@@ -14,9 +14,6 @@ typedef struct {
   long bound[INDICES], step[INDICES], skip;
   long width, units_per_row, units, per_item, parts, part_size, scans;
 } space;
-
-#define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
-#define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 
 /* Where the indices at these places point; -1 where one is out of range or none of this part's. */
 static long resolve(__global const long *const *index, const long *at, long i, const space *shape, long part,

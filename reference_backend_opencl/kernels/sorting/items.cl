@@ -1,21 +1,6 @@
-/* An element becomes an item: a key, an unsigned number that orders as the element should, and the element's place. Equal
- * elements (0 and -0, all NaN) have equal keys, and NaN is the largest. The head defines as_key, as_uint or as_ulong;
- * NARROW where keys have 32 bits; and DESCENDING where the order is the other one. */
-#ifdef NARROW /* keys of 32 bits, in one number with the place */
-#define ITEM ulong
-#define LESS(a, b) ((a) < (b))
-#define MAKE_ITEM(key, place) ((ulong)(key) << 32 | (place))
-#define KEY(item) ((item) >> 32)
-#define PLACE_OF(item) ((item)&0xffffffffu)
-#define DIGITS 4
-#else
-#define ITEM ulong2
-#define LESS(a, b) ((a).x < (b).x || ((a).x == (b).x && (a).y < (b).y))
-#define MAKE_ITEM(key, place) (ulong2)((ulong)(key), (ulong)(place))
-#define KEY(item) ((item).x)
-#define PLACE_OF(item) ((item).y)
-#define DIGITS 8
-#endif
+/* An element becomes an item (core/items.cl): its key orders as the element should. Equal elements (0 and -0, all NaN) have
+ * equal keys, and NaN is the largest. The head defines as_key, as_uint or as_ulong, and DESCENDING where the order is the
+ * other one. */
 #define TOP ((UT)1 << (8 * sizeof(UT) - 1))
 
 static UT key_of(CT v) {

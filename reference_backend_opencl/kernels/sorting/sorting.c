@@ -63,16 +63,16 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
     s->per_item = ocl_ceil_divide(s->lines, items);
     items = ocl_ceil_divide(s->lines, s->per_item);
     memo->work_bytes = 2 * (uint64_t)(s->size * items) * item_bytes;
-    status = ocl_kernel_init(&memo->sort, device, &head, "sorting/items sorting/sorting", "sort_lines");
+    status = ocl_kernel_init(&memo->sort, device, &head, "core/items sorting/items sorting/sorting", "sort_lines");
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s));
     ocl_kernel_size(&memo->sort, items, 1);
   } else {
     memo->work_bytes = (uint64_t)(s->lines * s->padded) * item_bytes;
-    status = ocl_kernel_init(&memo->load, device, &head, "sorting/items sorting/sorting", "load_items");
+    status = ocl_kernel_init(&memo->load, device, &head, "core/items sorting/items sorting/sorting", "load_items");
     if (status == GRAFT_OK)
-      status = ocl_kernel_init(&memo->step, device, &head, "sorting/items sorting/sorting", "exchange");
+      status = ocl_kernel_init(&memo->step, device, &head, "core/items sorting/items sorting/sorting", "exchange");
     if (status == GRAFT_OK)
-      status = ocl_kernel_init(&memo->store, device, &head, "sorting/items sorting/sorting", "store_items");
+      status = ocl_kernel_init(&memo->store, device, &head, "core/items sorting/items sorting/sorting", "store_items");
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->load, 1, &(ocl_argument)OCL_VALUE(*s));
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->step, 1, &(ocl_argument)OCL_VALUE(*s));
     if (status == GRAFT_OK) status = ocl_kernel_set(&memo->store, 1, &(ocl_argument)OCL_VALUE(*s));

@@ -54,7 +54,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
                narrow ? "#define NARROW\n" : "", ordered ? "#define ORDERED\n" : "");
   for (size_t i = 0; i < sizeof rows / sizeof *rows && status == GRAFT_OK; i++) {
     if (!rows[i].wanted) continue;
-    status = ocl_kernel_init(rows[i].kernel, device, &head, "sorting/items sorting/unique", rows[i].entry);
+    status = ocl_kernel_init(rows[i].kernel, device, &head, "core/items sorting/items sorting/unique", rows[i].entry);
     if (status == GRAFT_OK) status = ocl_kernel_set(rows[i].kernel, 1, &last);
   }
   ocl_text_free(&head);

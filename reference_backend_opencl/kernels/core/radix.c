@@ -1,0 +1,96 @@
+/* See radix.h. */
+#include "kernels/core/radix.h"
+
+enum { BINS = 256, BITS_MAX = 8, GROUP = 256, SMALL_GROUP = 64, TILE_BYTES = 32768, BLOCKS_PER_UNIT = 4 };
+
+int ocl_radix_bits(uint64_t largest) {
+  int bits = 1;
+  while (bits < 64 && largest >> bits) bits++;
+  return bits;
+}
+
+static void plan_tile(ocl_radix_plan *plan, int item_bytes) {
+  const int most = TILE_BYTES / (item_bytes * GROUP);
+  plan->local = plan->size <= 4 * SMALL_GROUP ? SMALL_GROUP : GROUP;
+  plan->each = 1;
+  while (plan->each < most && plan->each * (int64_t)plan->local < plan->size) plan->each *= 2;
+  plan->one_tile = plan->size <= plan->each * (int64_t)plan->local;
+}
+
+ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
+  const int item_bytes = narrow ? 8 : 16;
+  ocl_radix_plan plan = {.lines = lines, .size = size, .inner = 1, .bits = bits, .narrow = narrow};
+  plan_tile(&plan, item_bytes);
+  plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
+  /* As many blocks as work side by side; each work-group goes over the counts of all digits. */
+  const int64_t tile = plan.each * (int64_t)plan.local, tiles = ocl_ceil_divide(size, tile);
+  const int64_t wanted = ocl_ceil_divide(BLOCKS_PER_UNIT * (int64_t)device->compute_units, lines);
+  plan.stretch = ocl_ceil_divide(tiles, wanted) * tile;
+  plan.blocks = ocl_ceil_divide(size, plan.stretch);
+  plan.items_bytes = (uint64_t)(lines * size * item_bytes);
+  plan.counts_bytes = (uint64_t)(lines * BINS * (plan.blocks + 1)) * sizeof(uint32_t);
+  return plan;
+}
+
+void ocl_radix_head(ocl_text *head, const ocl_radix_plan *plan) {
+  ocl_text_add(head, "#define EACH %d\n%s%s", plan->each, plan->narrow ? "#define NARROW\n" : "",
+               plan->one_tile ? "#define ONE_TILE\n" : "");
+}
+
+/* As radix.cl has it. */
+typedef struct space {
+  int64_t lines, size, inner, stretch, blocks;
+} space;
+
+graft_status ocl_radix_init(ocl_kernel kernels[OCL_RADIX_KERNELS], graft_device *device, const ocl_text *head,
+                            const char *files, const ocl_radix_plan *plan) {
+  static const char *const entries[] = {"radix_count", "radix_scan", "radix_move"};
+  const space space = {plan->lines, plan->size, plan->inner, plan->stretch, plan->blocks};
+  graft_status status = GRAFT_OK;
+  for (int k = plan->one_tile ? OCL_RADIX_MOVE : 0; k < OCL_RADIX_KERNELS && status == GRAFT_OK; k++) {
+    status = ocl_kernel_init(&kernels[k], device, head, files, plan->one_tile ? "radix_tile" : entries[k]);
+    if (status == GRAFT_OK) status = ocl_kernel_set(&kernels[k], 1, &(ocl_argument)OCL_VALUE(space));
+    ocl_kernel_size(&kernels[k], plan->lines * plan->blocks * (int64_t)plan->local, plan->local);
+  }
+  return status;
+}
+
+graft_status ocl_radix_pass(const graft_exec *exec, ocl_kernel kernels[OCL_RADIX_KERNELS], const ocl_radix_plan *plan,
+                            int pass, ocl_place from, ocl_place counts, cl_uint sinks, const ocl_argument *sink) {
+  const cl_int shift = pass * plan->bits / plan->passes, end = (pass + 1) * plan->bits / plan->passes;
+  const cl_int bits = end - shift;
+  ocl_argument move[OCL_ARGUMENTS_MAX];
+  cl_uint n = 0;
+  for (; n < sinks; n++) move[n] = sink[n];
+  move[n++] = (ocl_argument)OCL_BUFFER(from.buffer);
+  move[n++] = (ocl_argument)OCL_VALUE(from.offset);
+  if (plan->one_tile) {
+    move[n++] = (ocl_argument)OCL_VALUE(shift);
+    move[n++] = (ocl_argument)OCL_VALUE(end);
+    return ocl_launch(&kernels[OCL_RADIX_MOVE], exec->stream, n, move);
+  }
+  const ocl_argument count[] = {OCL_PLACE(counts), OCL_PLACE(from), OCL_VALUE(shift), OCL_VALUE(bits)};
+  graft_status status = ocl_launch(&kernels[OCL_RADIX_COUNT], exec->stream, OCL_ALL(count));
+  const ocl_argument scan[] = {OCL_PLACE(counts), OCL_VALUE(bits)};
+  if (status == GRAFT_OK) {
+    status = ocl_launch_groups(&kernels[OCL_RADIX_SCAN], exec->stream, (size_t)plan->lines << bits, OCL_ALL(scan));
+  }
+  move[n++] = (ocl_argument)OCL_BUFFER(counts.buffer);
+  move[n++] = (ocl_argument)OCL_VALUE(counts.offset);
+  move[n++] = (ocl_argument)OCL_VALUE(shift);
+  move[n++] = (ocl_argument)OCL_VALUE(bits);
+  return status == GRAFT_OK ? ocl_launch(&kernels[OCL_RADIX_MOVE], exec->stream, n, move) : status;
+}
+
+graft_status ocl_radix_sort(const graft_exec *exec, ocl_kernel kernels[OCL_RADIX_KERNELS], const ocl_radix_plan *plan,
+                            ocl_place *items, ocl_place *other, ocl_place counts) {
+  graft_status status = GRAFT_OK;
+  for (int pass = 0; pass < plan->passes && status == GRAFT_OK; pass++) {
+    const ocl_argument to[] = {OCL_PLACE(*other)};
+    status = ocl_radix_pass(exec, kernels, plan, pass, *items, counts, OCL_ALL(to));
+    const ocl_place swap = *items;
+    *items = *other;
+    *other = swap;
+  }
+  return status;
+}

@@ -1,0 +1,213 @@
+/* Radix sort of lines of items, by work-groups; after items.cl. Items go by the digits of their keys from the last on. Each
+ * pass keeps the order of those whose digits are equal, so that equal keys stay in the order that they had.
+ *
+ * A line is cut into blocks, one for each work-group, and a block into tiles. A pass is three kernels: radix_count counts a
+ * block's digits, radix_scan adds the counts of the blocks before each one up, and radix_move puts the items of each tile
+ * in order and then where they belong. Lines of one tile take one kernel, radix_tile.
+ *
+ * The head defines LOCAL and EACH, how many items of a tile a work-item has. What stands in front of this may define
+ *   SOURCE(from, line, i)       item `i` of a line that `from` has, else one of items in a row
+ *   SINK_PARAMETERS, SINK(line, i, item)   where item `i` of a line goes that is in order, else to items in a row */
+#define TILE (LOCAL * EACH)
+#define BINS 256
+
+typedef struct {
+  long lines, size, inner; /* inner: what lies between the elements of a line, for SOURCE and SINK */
+  long stretch, blocks;    /* items of a block, and blocks of a line */
+} radix_space;
+
+#ifndef SOURCE
+#define SOURCE(from, line, i) (((__global const ITEM *)(from + offset_##from))[(line)*space.size + (i)])
+#endif
+#ifndef SINK
+#define SINK_PARAMETERS PLACE(to)
+#define SINK(line, i, item) ((__global ITEM *)(to + offset_to))[(line)*space.size + (i)] = item
+#endif
+
+static uint digit_of(ITEM item, int shift, int bits) { return (uint)(KEY(item) >> shift) & ((1u << bits) - 1u); }
+
+/* ---- A sum over the work-items of a group ---- */
+
+#define SPAN (LOCAL > 64 ? 16 : 8)
+#define SPANS (LOCAL / SPAN)
+
+/* What those before have together; *total: what all have. `sums` has LOCAL + SPANS numbers, and is free again behind the
+ * next barrier. */
+static INLINED uint sum_before(__local uint *sums, uint own, uint *total) {
+  const int id = (int)get_local_id(0), span = id / SPAN;
+  __local uint *spans = sums + LOCAL;
+  sums[id] = own;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (id < SPANS) {
+    uint sum = 0;
+    for (int j = 0; j < SPAN; j++) sum += sums[id * SPAN + j];
+    spans[id] = sum;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  uint before = 0, all = 0;
+  for (int k = 0; k < SPANS; k++) {
+    before += k < span ? spans[k] : 0;
+    all += spans[k];
+  }
+  for (int j = 0; j < SPAN; j++) before += span * SPAN + j < id ? sums[span * SPAN + j] : 0;
+  *total = all;
+  return before;
+}
+
+/* ---- A tile in order ---- */
+
+/* One place more for every 16 items: work-items side by side, which read 16 places apart, then use different banks. */
+#define AT(i) ((i) + (i) / 16)
+#define PADDED (TILE + TILE / 16)
+/* A digit of at most SPLIT_BITS bits has 16 values, which a work-item counts in 8 words of two counters each: the lower
+ * values in the lower halves. A row has a word of each work-item. */
+#define SPLIT_BITS 4
+#define WORDS 8
+#define ROW (LOCAL + 32)
+#define COUNTER(row, column) ((row)*ROW + (column) + (column) / 32)
+
+/* Brings a tile in the order of a digit. Between barriers a work-item has EACH items that follow each other. */
+static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __local uint *sums, int shift, int bits) {
+  const int id = (int)get_local_id(0);
+  ITEM own[EACH];
+  uint rank[EACH];
+  for (int w = 0; w < WORDS; w++) counters[COUNTER(w, id)] = 0;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    own[k] = tile[AT(id * EACH + k)];
+    uint digit = digit_of(own[k], shift, bits), half_way = digit / WORDS * 16;
+    __local uint *counter = counters + COUNTER(digit % WORDS, id);
+    uint counted = *counter;
+    rank[k] = counted >> half_way & 0xffffu;
+    *counter = counted + (1u << half_way);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  /* Of each counter those before it: a work-item takes WORDS that follow each other. */
+  const int row = id * WORDS / LOCAL, column = id * WORDS % LOCAL;
+  uint sum = 0, total;
+  for (int w = 0; w < WORDS; w++) sum += counters[COUNTER(row, column + w)];
+  uint before = sum_before(sums, sum, &total);
+  before += total << 16; /* before the upper halves are all the lower ones */
+  for (int w = 0; w < WORDS; w++) {
+    uint counted = counters[COUNTER(row, column + w)];
+    counters[COUNTER(row, column + w)] = before;
+    before += counted;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    uint digit = digit_of(own[k], shift, bits), half_way = digit / WORDS * 16;
+    uint at = rank[k] + (counters[COUNTER(digit % WORDS, id)] >> half_way & 0xffffu);
+    tile[AT(at)] = own[k];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* What fills a tile up comes after all. */
+#define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)
+
+#ifdef ONE_TILE
+KERNEL radix_tile(SINK_PARAMETERS, CONST_PLACE(from), int first_bit, int last_bit, radix_space space) {
+  __local ITEM tile[PADDED];
+  __local uint counters[WORDS * ROW], sums[LOCAL + SPANS];
+  const long line = get_group_id(0);
+  const int id = (int)get_local_id(0), size = (int)space.size;
+  for (int i = id; i < TILE; i += LOCAL) tile[AT(i)] = i < size ? SOURCE(from, line, i) : FILL;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int bit = first_bit; bit < last_bit; bit += SPLIT_BITS) {
+    split_tile(tile, counters, sums, bit, min(SPLIT_BITS, last_bit - bit));
+  }
+  for (int i = id; i < size; i += LOCAL) SINK(line, i, tile[AT(i)]);
+}
+#else
+
+/* ---- A pass ---- */
+
+#define COPIES 8 /* of a block's counters, so that equal digits side by side wait less for each other */
+
+/* Of each digit how often it comes in each block: counts[line][digit][block]. */
+KERNEL radix_count(PLACE(counts), CONST_PLACE(from), int shift, int bits, radix_space space) {
+  __local uint bins[BINS * COPIES];
+  const long line = get_group_id(0) / space.blocks, block = get_group_id(0) % space.blocks;
+  const long begin = block * space.stretch, end = min(begin + space.stretch, space.size);
+  const int id = (int)get_local_id(0);
+  for (int i = id; i < BINS * COPIES; i += LOCAL) bins[i] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (long i = begin + id; i < end; i += LOCAL) {
+    uint digit = digit_of(SOURCE(from, line, i), shift, bits);
+    atomic_inc(bins + digit * COPIES + id % COPIES);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  __global uint *to = (__global uint *)(counts + offset_counts) + line * BINS * space.blocks + block;
+  for (int digit = id; digit < 1 << bits; digit += LOCAL) {
+    uint sum = 0;
+    for (int k = 0; k < COPIES; k++) sum += bins[digit * COPIES + k];
+    to[digit * space.blocks] = sum;
+  }
+}
+
+/* A digit's counts become those of the blocks before each one, and the digit's total goes behind all counts. */
+KERNEL radix_scan(PLACE(counts), int bits, radix_space space) {
+  __local uint sums[LOCAL + SPANS];
+  const int id = (int)get_local_id(0);
+  const long line = get_group_id(0) >> bits, digit = get_group_id(0) & ((1 << bits) - 1);
+  __global uint *all = (__global uint *)(counts + offset_counts);
+  __global uint *own = all + (line * BINS + digit) * space.blocks;
+  uint before = 0, total;
+  for (long first = 0; first < space.blocks; first += LOCAL) {
+    long block = first + id;
+    uint counted = block < space.blocks ? own[block] : 0;
+    uint sum = sum_before(sums, counted, &total);
+    if (block < space.blocks) own[block] = before + sum;
+    before += total;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (id == 0) all[space.lines * BINS * space.blocks + line * BINS + digit] = before;
+}
+
+KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int shift, int bits, radix_space space) {
+  __local ITEM tile[PADDED];
+  __local uint counters[WORDS * ROW], sums[LOCAL + SPANS], base[BINS], start[BINS];
+  const long line = get_group_id(0) / space.blocks, block = get_group_id(0) % space.blocks;
+  const long begin = block * space.stretch, end = min(begin + space.stretch, space.size);
+  const int id = (int)get_local_id(0);
+  __global const uint *all = (__global const uint *)(counts + offset_counts);
+  __global const uint *totals = all + space.lines * BINS * space.blocks + line * BINS;
+  /* Where the block's first item of each digit goes: a work-item looks at one digit, or at some that follow each other. */
+  const int each = (BINS + LOCAL - 1) / LOCAL;
+  uint own_total = 0, unused;
+  for (int d = id * each; d < (id + 1) * each; d++) own_total += d < 1 << bits ? totals[d] : 0;
+  uint before = sum_before(sums, own_total, &unused);
+  for (int d = id * each; d < (id + 1) * each; d++) {
+    if (d < 1 << bits) {
+      base[d] = before + all[(line * BINS + d) * space.blocks + block];
+      before += totals[d];
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (long first = begin; first < end; first += TILE) {
+    const int n = (int)min((long)TILE, end - first);
+    for (int i = id; i < TILE; i += LOCAL) tile[AT(i)] = i < n ? SOURCE(from, line, first + i) : FILL;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int bit = 0; bit < bits; bit += SPLIT_BITS) {
+      split_tile(tile, counters, sums, shift + bit, min(SPLIT_BITS, bits - bit));
+    }
+    for (int i = id; i < n; i += LOCAL) {
+      uint digit = digit_of(tile[AT(i)], shift, bits);
+      if (i == 0 || digit_of(tile[AT(i - 1)], shift, bits) != digit) start[digit] = (uint)i;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = id; i < n; i += LOCAL) {
+      ITEM item = tile[AT(i)];
+      uint digit = digit_of(item, shift, bits);
+      SINK(line, (long)(base[digit] + (uint)i - start[digit]), item);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = id; i < n; i += LOCAL) { /* a digit's last one */
+      uint digit = digit_of(tile[AT(i)], shift, bits);
+      if (i == n - 1 || digit_of(tile[AT(i + 1)], shift, bits) != digit) base[digit] += (uint)i + 1 - start[digit];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
+#endif

@@ -1,0 +1,141 @@
+/* Scatters of many elements: places of the index space are sorted by where they go, and then what goes to one element of
+ * the target is combined in its logical order. After core/items.cl. The same results as scatter.cl's.
+ *
+ * A place of the index space has an item (PLACE_OF) for each row of `width` elements side by side whose index is the
+ * same. Its key is the number of the target's row (BY_ROWS), else that of the target's element itself; `range`, which
+ * comes behind all, for what is passed over. The head is that of scatter.cl, without FREE, SCAN and ROWS. */
+#ifdef KEYS_RANK
+typedef struct {
+  long size[KEYS_RANK];
+  STRIDES(KEYS_RANK) stride[INDICES + 1]; /* the target's own, then those of the indices */
+  long bound[INDICES], step[INDICES];
+  long count, range, skip;
+} keys_space;
+
+KERNEL make_keys(PLACE(items), __global long *faults, INDEX_PARAMETERS, keys_space space) {
+  __global const long *const index[INDICES] = {INDEX_POINTERS};
+  const long place = (long)get_global_id(0);
+  if (place >= space.count) return;
+  long at[INDICES + 1], rest = place, row = 0;
+  for (int k = 0; k < INDICES + 1; k++) at[k] = 0;
+  for (int d = 0; d < KEYS_RANK; d++) {
+    long i = d < KEYS_RANK - 1 ? rest % space.size[d] : rest;
+    if (d < KEYS_RANK - 1) rest /= space.size[d];
+    for (int k = 0; k < INDICES + 1; k++) at[k] += i * space.stride[k].along[d];
+  }
+  int in_range = 1;
+#pragma unroll
+  for (int k = 0; k < INDICES; k++) {
+    if (!in_range) continue;
+    long v = index[k][at[k + 1]], size = space.bound[k], wrapped = WRAPS && v < 0 ? v + size : v;
+    in_range = wrapped >= 0 && wrapped < size;
+    if (!in_range) {
+      REPORT(faults, OP_ID, v, size);
+      continue;
+    }
+    at[0] += wrapped * space.step[k];
+    row = row * size + wrapped;
+  }
+#ifdef BY_ROWS
+  long key = row;
+#else
+  long key = at[0];
+#endif
+  ((__global ITEM *)(items + offset_items))[place] =
+      MAKE_ITEM(in_range && row != space.skip ? key : space.range, place);
+}
+#else
+
+DEFINE_ACCESS(target, D_TARGET)
+DEFINE_ACCESS(source, D_SOURCE)
+
+typedef struct {
+  long row_size[ROW_RANK];
+  STRIDES(ROW_RANK) row_stride[2]; /* the source's, then the target's */
+  long place_size[PLACE_RANK];
+  STRIDES(PLACE_RANK) place_stride[1]; /* the source's */
+  long bound[KEY_PARTS], step[KEY_PARTS];
+  long count, range, width;
+} combine_space;
+
+static long source_at(long place, const combine_space *space) {
+  long at = 0;
+  for (int d = 0; d < PLACE_RANK; d++) {
+    long i = d < PLACE_RANK - 1 ? place % space->place_size[d] : place;
+    if (d < PLACE_RANK - 1) place /= space->place_size[d];
+    at += i * space->place_stride[0].along[d];
+  }
+  return at;
+}
+
+static long target_at(long key, const combine_space *space) {
+  long at = 0;
+  for (int k = KEY_PARTS - 1; k >= 0; k--) {
+    long i = k > 0 ? key % space->bound[k] : key;
+    if (k > 0) key /= space->bound[k];
+    at += i * space->step[k];
+  }
+  return at;
+}
+
+#define LANES 1 /* of VEC, which is 1 */
+#if defined(IS_VALUE)
+#define FRESH(p) number
+#elif defined(IS_SCALED)
+#define FRESH(p) MUL(get_source(p, LANES), number)
+#else
+#define FRESH(p) get_source(p, LANES)
+#endif
+
+/* How many elements are on their way at a time. */
+#define RUN 4
+
+/* A work-item for each element of each place's row; of those that go to one element, the first does the work, or where
+ * the last one stays (SETS), that one. */
+KERNEL combine(PLACE(target), CONST_PLACE(source), CONST_PLACE(items), CT number, CT none, combine_space space) {
+  __global const ITEM *item = (__global const ITEM *)(items + offset_items);
+  const long unit = (long)get_global_id(0), i = space.width == 1 ? unit : unit / space.width;
+  if (i >= space.count) return;
+  const long key = (long)KEY(item[i]);
+  if (key >= space.range) return;
+#ifdef SETS
+  if (i + 1 < space.count && (long)KEY(item[i + 1]) == key) return;
+#else
+  if (i > 0 && (long)KEY(item[i - 1]) == key) return;
+#endif
+  long rest = unit - i * space.width, from_row = 0, to_row = 0;
+  for (int d = 0; d < ROW_RANK; d++) {
+    long k = d < ROW_RANK - 1 ? rest % space.row_size[d] : rest;
+    if (d < ROW_RANK - 1) rest /= space.row_size[d];
+    from_row += k * space.row_stride[0].along[d];
+    to_row += k * space.row_stride[1].along[d];
+  }
+  __global const RAW(D_SOURCE) *from = CONST_POINTER(D_SOURCE, source) + from_row;
+  __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + target_at(key, &space) + to_row;
+#ifdef SETS
+  CT all = FRESH(from + source_at((long)PLACE_OF(item[i]), &space));
+#else
+#ifdef REPLACES
+  CT all = none;
+#else
+  CT all = get_target(to, LANES);
+#endif
+  for (long first = i, goes_on = 1; goes_on; first += RUN) {
+    CT fresh[RUN];
+    int same[RUN];
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+      ITEM next = item[min(first + j, space.count - 1)];
+      same[j] = first + j < space.count && (long)KEY(next) == key;
+      if (same[j]) fresh[j] = FRESH(from + source_at((long)PLACE_OF(next), &space));
+    }
+#pragma unroll
+    for (int j = 0; j < RUN; j++) {
+      if (same[j]) all = COMBINE(all, fresh[j]);
+    }
+    goes_on = same[RUN - 1];
+  }
+#endif
+  put_target(to, all, LANES);
+}
+#endif
