@@ -36,6 +36,21 @@ static const cf_op cf_matmul_ops[] = {
      CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::mv", CF_TEXTS("m T[70,301] T[301]", "m T[5,5003] T[5003]"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
+    /* Ends of a GPU's tiles of f32, of each size, along rows, columns and K; blocks of K, and its parts; few columns.
+     */
+    {"aten::mm",
+     CF_TEXTS("m T[130,137] T[137,132]", "m T[66,75] T[75,70]", "m T[16,300] T[300,1100]", "m T[1101,203] T[203,13]",
+              "m T[130,1033] T[1033,132]", "f T[17,70001] T[70001,18]", "f T[2000,24] T[24,2044]"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::addmm", CF_TEXTS("m T[132] T[130,1033] T[1033,132] beta=0.5 alpha=2"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::bmm", CF_TEXTS("m T[3,67,35] T[3,35,69]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
+     CF_G_NONE},
+    /* Few rows: stretches of K that are summed apart, by one group or by several. */
+    {"aten::mm", CF_TEXTS("m T[3,1101] T[1101,141]", "m T[8,9001] T[9001,6]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::mv", CF_TEXTS("m T[5,9001] T[9001]", "m T[37,33003] T[33003]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, K cut in two, and each size of a
        tile. */
     {"aten::mm",

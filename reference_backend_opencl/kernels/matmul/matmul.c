@@ -25,6 +25,9 @@ typedef struct product {
 /* As panels.cl has it, and up to how many multiplications. */
 enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
 
+/* BLOCK as registers.cl has it; a result of so few columns is made turned, as one of few rows. */
+enum { F32_BLOCK = 1024, FEW_COLUMNS = 16 };
+
 /* So many multiplications take some ten microseconds. What a compiler takes for a tile grows with its sums. */
 enum { SMALL_PRODUCTS = 1 << 20 };
 
@@ -42,9 +45,11 @@ enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 typedef struct memo {
   ocl_kernel pack_a, pack_b, multiply, combine;
   const ocl_dtype *compute;
-  bool swapped;                                   /* a takes B's place: the transposed product, of transposed factors */
-  bool thin;                                      /* few rows: thin.cl */
-  bool tensor;                                    /* by tensor cores: nvidia.cl */
+  bool swapped; /* a takes B's place: the transposed product, of transposed factors */
+  bool thin;    /* few rows: thin.cl */
+  bool tensor;  /* by tensor cores: nvidia.cl */
+  bool f32;     /* of f32 on a GPU: `way` */
+  ocl_f32_way way;
   bool at_once;                                   /* of a short K, without packed panels */
   bool packs_a, packs_b;                          /* else the product reads the tensor */
   bool splits;                                    /* parts of K side by side, which `combine` adds up */
@@ -107,6 +112,8 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
 
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tile *t) {
   const char *files = memo->tensor      ? "matmul/matmul matmul/splits core/nvidia matmul/nvidia"
+                      : memo->f32       ? (memo->way.rows ? "matmul/matmul matmul/splits matmul/rows"
+                                                          : "matmul/matmul matmul/splits core/registers matmul/registers")
                       : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
                       : memo->thin      ? "matmul/matmul matmul/thin"
                                         : "matmul/matmul matmul/panels";
@@ -118,6 +125,11 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   if (memo->tensor) {
     const ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false);
     ocl_tensor_head(&head, memo->compute, &a, &b, t);
+  }
+  if (memo->f32) {
+    const graft_tensor_desc *first = memo->swapped ? call->b : call->a, *second = memo->swapped ? call->a : call->b;
+    const ocl_matrix a = matrix_of(first, memo->swapped), b = matrix_of(second, memo->swapped);
+    ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
   }
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
@@ -243,7 +255,12 @@ static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int6
 
 static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile *t) {
   p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), memo->tensor ? OCL_TENSOR_STRIP : STRIP);
-  if (memo->tensor) {
+  if (memo->f32) {
+    memo->block = p->k;
+    ocl_kernel_size(&memo->multiply, p->panels_n * p->panels_m * batches * p->splits * memo->way.lanes,
+                    (size_t)memo->way.lanes);
+    memo->multiply.global[1] = memo->multiply.global[2] = 1;
+  } else if (memo->tensor) {
     const int64_t lanes = OCL_TENSOR_LANES(t->m);
     memo->block = p->k;
     set_global(&memo->multiply, p->panels_n * p->panels_m * lanes, 1, batches * p->splits);
@@ -261,7 +278,8 @@ static void plan_workspace(memo *memo, const product *p, int64_t batches, const 
   int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
   int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
   int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
-  int64_t sums = memo->splits ? p->splits * padded : memo->block < p->k ? padded : 0;
+  const bool blocks = memo->f32 ? !memo->way.rows && p->k > F32_BLOCK : memo->block < p->k;
+  int64_t sums = memo->splits ? p->splits * padded : blocks ? padded : 0;
   memo->skip_b = (uint64_t)bytes_a;
   memo->skip_partial = (uint64_t)(bytes_a + bytes_b);
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
@@ -277,26 +295,46 @@ static bool is_thin(const graft_device *device, const ocl_dtype *compute, const 
          out.rows <= most && large.rows * large.columns >= THIN_LEAST;
 }
 
+/* Of few rows or, turned, of few columns, each in its way; else in tiles. */
+static void plan_f32(memo *memo, const graft_device *device, const operands *call, ocl_tile *t) {
+  for (int turned = 0; turned < 2; turned++) {
+    const ocl_matrix b = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
+    memo->swapped = turned;
+    if (ocl_f32_rows(device, &b, &out, &memo->way)) break;
+  }
+  if (!memo->way.rows) {
+    ocl_matrix out = matrix_of(call->out, false);
+    memo->swapped = out.columns <= FEW_COLUMNS && out.rows > out.columns;
+    out = matrix_of(call->out, memo->swapped);
+    memo->way = ocl_f32_tiles(device, &out, matrix_of(call->a, false).columns);
+  }
+  *t = memo->way.tile;
+}
+
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   ocl_tile t = choose_tile(device, memo->compute, &out);
   memo->tensor =
       ocl_tensor_tile(device, memo->compute, &a, call->a->dl.byte_offset, &b, call->b->dl.byte_offset, &out, &t);
+  memo->f32 = !memo->tensor && ocl_f32_serves(device, memo->compute);
+  if (memo->f32) plan_f32(memo, device, call, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
   memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE && sums <= AT_ONCE_MOST / depth;
   if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
-  const int64_t splits =
-      memo->tensor ? tensor_splits(device, &out, a.columns, &t) : splits_of(device, &out, a.columns, &t);
+  const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t)
+                         : memo->f32  ? memo->way.splits
+                                      : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;
   graft_status status = make_kernels(memo, device, call, &t);
   if (status != GRAFT_OK) return status;
 
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
-  memo->swapped = memo->thin ? thin_turned
-                             : device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n &&
-                                   out.columns > out.rows;
+  if (!memo->f32)
+    memo->swapped = memo->thin ? thin_turned
+                               : device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n &&
+                                     out.columns > out.rows;
   if (memo->swapped) {
     a = matrix_of(call->b, true);
     b = matrix_of(call->a, true);
