@@ -4,11 +4,16 @@ nothing is skipped for want of a device."""
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
 # What leaves the device is asked for where it matters (torch_graft.fallbacks()); warnings would only hide others.
 os.environ.setdefault("GRAFT_FALLBACK", "allow")
+
+# What torch.compile keeps is found by this process alone.
+KEPT = tempfile.TemporaryDirectory()
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = KEPT.name
 
 import pytest  # noqa: E402
 import torch  # noqa: E402

@@ -1,8 +1,10 @@
 """The backend of torch.compile: AOTAutograd's graphs become programs of libgraft's graphs (_program.py)."""
 
+import contextlib
+
 import torch
 
-from torch_graft import _program
+from torch_graft import _kept_programs, _program
 from torch_graft._device import device_name, is_ours, library
 
 MODES = (None, "default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -16,18 +18,26 @@ def graft(model, inputs, mode=None, options=None):
 
     if mode not in MODES:
         raise ValueError(f"torch.compile: backend {device_name()} has no mode {mode!r}; expected one of {MODES[1:]}")
-    compiler = _compiler(options or {})
-    return aot_autograd(
-        fw_compiler=compiler,
-        bw_compiler=compiler,
-        inference_compiler=compiler,
-        partition_fn=min_cut_rematerialization_partition,
-        decompositions={},
-        keep_inference_input_mutations=True,
-    )(model, inputs)
+    passes = _passes(options or {})
+    kept = _kept_programs.can_be_kept()
+
+    def compiler(module, _inputs):
+        return _kept_programs.KeptProgram(module, passes) if kept else _program.compile_graph(module, passes)
+
+    # One each: PyTorch wraps the backward's in place.
+    compilers = {
+        f"{name}_compiler": _kept_programs.compiler(compiler) if kept else compiler for name in ("fw", "bw", "inference")
+    }
+    with _kept_programs.keeping(passes) if kept else contextlib.nullcontext():
+        return aot_autograd(
+            **compilers,
+            partition_fn=min_cut_rematerialization_partition,
+            decompositions={},
+            keep_inference_input_mutations=True,
+        )(model, inputs)
 
 
-def _compiler(options):
+def _passes(options):
     unknown = [name for name in options if name != "passes"]
     if unknown:
         raise ValueError(
@@ -37,11 +47,7 @@ def _compiler(options):
     passes = options.get("passes")
     # Raises for names that there are not, here or in GRAFT_GRAPH_PASSES.
     library().GraphRecording(library().current_device()).compile(passes)
-
-    def compiler(module, _inputs):
-        return _program.compile_graph(module, passes)
-
-    return compiler
+    return passes
 
 
 def refuse_ahead_of_time():

@@ -1,0 +1,99 @@
+"""What AOTAutograd made of a model, kept for the next process: its graphs and their wrappers lie in the cache that PyTorch
+has for them (torch.compiler's: TORCHINDUCTOR_CACHE_DIR, switched by TORCHINDUCTOR_AUTOGRAD_CACHE, shared as a file by
+torch.compiler.save_cache_artifacts), and a model that was compiled before is not differentiated and partitioned again. The
+graphs of libgraft are recorded in each process anew, when a program first runs; the kernels that they call have a cache of
+their own.
+
+PyTorch bundles results with such an entry since 2.13; before, nothing is kept.
+"""
+
+import functools
+import hashlib
+from pathlib import Path
+
+import torch
+from torch._functorch import config as functorch_config
+from torch._inductor.output_code import OutputCode
+
+import torch_graft
+from torch_graft import _program
+from torch_graft._device import library
+
+
+def can_be_kept():
+    from torch._functorch._aot_autograd import aot_autograd_result
+
+    return hasattr(aot_autograd_result, "BundledOutputCodeLoadable") and hasattr(torch.compiler.config, "cache_key_tag")
+
+
+class KeptProgram(OutputCode):
+    """A program, and the graph of AOTAutograd's that it was made of, which is what a file holds. PyTorch asks a copy for
+    the file (prepare_for_serialization), and what came from one to get ready (post_compile)."""
+
+    def __init__(self, module, passes):
+        super().__init__()
+        self.module, self.passes = module, passes
+        self.kept = None
+        self._boxed_call = True
+        self._make()
+
+    def _make(self):
+        self.run = _program.compile_graph(self.module, self.passes)
+        self.program = self.run.program
+
+    def __call__(self, values):
+        return self.run(values)
+
+    def prepare_for_serialization(self):
+        from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
+        from torch.fx._graph_pickler import GraphPickler, Options
+
+        try:
+            self.kept = GraphPickler.dumps(self.module, Options(ops_filter=None))
+        except Exception as error:  # tensors of the graph, values of a user's own: any class may refuse, in its own way
+            raise BypassAOTAutogradCache(f"the graph can't be written to a file: {error}") from error
+        self.module = self.run = self.program = None
+
+    def post_compile(self, example_inputs, _constants, _graph_kwargs):
+        if self.module is not None:
+            return
+        from torch._guards import detect_fake_mode
+        from torch.fx._graph_pickler import GraphPickler
+
+        self.module = GraphPickler.loads(self.kept, detect_fake_mode(example_inputs))
+        self.module.recompile()
+        self.kept = None
+        self._make()
+
+    def set_triton_bundle(self, triton_bundle):
+        """There is none."""
+
+
+def compiler(make):
+    """A compiler for AOTAutograd whose results are kept; make: the graph module, its inputs -> KeptProgram."""
+    from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
+
+    return SerializableAOTDispatchCompiler(KeptProgram, make)
+
+
+def keeping(passes):
+    """A context in which AOTAutograd finds and keeps what was compiled with these passes by this torch_graft. The backward
+    is made with the forward, for an entry has both."""
+    from contextlib import ExitStack
+
+    tag = ":".join(filter(None, [torch.compiler.config.cache_key_tag, _identity(), passes or ""]))
+    stack = ExitStack()
+    stack.enter_context(functorch_config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True))
+    stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))
+    return stack
+
+
+@functools.cache
+def _identity():
+    """Of what decides how a model is traced: the bridge, its Python and its C++. What the plugin serves is asked when a
+    program is recorded."""
+    digest = hashlib.sha256()
+    folder = Path(torch_graft.__file__).parent
+    for file in [*sorted(folder.glob("*.py")), Path(library().__file__)]:
+        digest.update(file.read_bytes())
+    return f"torch_graft-{digest.hexdigest()[:32]}"

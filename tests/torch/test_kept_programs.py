@@ -1,0 +1,83 @@
+"""What torch.compile made is found again in a new process: _kept_programs.py."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+from torch_graft import _kept_programs
+
+pytestmark = pytest.mark.skipif(not _kept_programs.can_be_kept(), reason="this PyTorch bundles no results with its entries")
+
+MODEL = """
+    import torch, torch_graft
+    from torch._dynamo.utils import counters
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.GELU(), torch.nn.BatchNorm1d(7), torch.nn.Dropout(0.5)).to("graft")
+    compiled = torch.compile(model, backend="graft"{options})
+    for batch in (6, 4):
+        x = torch.randn(batch, 5, device="graft", requires_grad=True)
+        y = compiled(x)
+        y.square().mean().backward()
+        print(batch, *y.flatten().tolist(), *x.grad.flatten().tolist(), *model[0].weight.grad.flatten().tolist())
+    with torch.no_grad():
+        print(*compiled.eval()(x).flatten().tolist())
+    print("entries", *(counters["aot_autograd"][f"autograd_cache_{{what}}"] for what in ("hit", "miss", "bypass", "saved")))
+"""
+
+
+def run(folder, script, **settings):
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), **settings}
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *values, entries = done.stdout.splitlines()
+    return SimpleNamespace(values=values, entries=[int(count) for count in entries.split()[1:]], errors=done.stderr)
+
+
+def test_a_new_process_finds_them(tmp_path):
+    """With the same results to the bit: forward, gradients, random numbers, of other sizes, too."""
+    first = run(tmp_path, MODEL.format(options=""))
+    hit, miss, bypass, saved = first.entries
+    assert hit == 0 and bypass == 0 and miss == saved >= 3, first
+    second = run(tmp_path, MODEL.format(options=""))
+    assert second.entries == [miss, 0, 0, 0] and second.values == first.values, (first, second)
+    other = run(tmp_path, MODEL.format(options=', options={"passes": "-cse"}'))
+    assert other.entries == first.entries and other.values == first.values, "made with other passes"
+
+
+def test_they_can_be_switched_off(tmp_path):
+    off = run(tmp_path, MODEL.format(options=""), TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+    assert off.entries == [0, 0, 0, 0] and not list(tmp_path.rglob("aotautograd"))
+
+
+def test_a_damaged_entry_is_made_again(tmp_path):
+    """A file cut short, as by a full disk, and an empty one."""
+    first = run(tmp_path, MODEL.format(options=""))
+    for i, file in enumerate(tmp_path.rglob("aotautograd/*/*")):
+        file.write_bytes(file.read_bytes()[: 1000 * (i % 2)])
+    again = run(tmp_path, MODEL.format(options=""))
+    assert again.entries[0] == 0 and again.values == first.values
+
+
+CONSTANT = """
+    import torch, torch_graft
+    from torch._dynamo.utils import counters
+
+    held = torch.arange(4.0, device="graft")
+
+    @torch.compile
+    def function(x):
+        return (x * torch.tensor([1.0, 2.0, 3.0, 4.0]).to("graft") + held, torch.ops.aten.nonzero(x))
+
+    print(*(value.tolist() for value in function(torch.ones(4, device="graft"))))
+    print("entries", *(counters["aot_autograd"][f"autograd_cache_{what}"] for what in ("hit", "miss", "bypass", "saved")))
+"""
+
+
+def test_tensors_of_the_graph(tmp_path):
+    first, second = run(tmp_path, CONSTANT), run(tmp_path, CONSTANT)
+    assert first.values == second.values == ["[1.0, 3.0, 5.0, 7.0] [[0], [1], [2], [3]]"]
