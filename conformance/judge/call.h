@@ -70,6 +70,7 @@ typedef enum cf_matrices {
 typedef struct cf_note {
   cf_matrices matrices;
   bool tested, distinct, positive, constant, has_sentinel, between;
+  bool infinities;  /* of a floating dtype: an element in 16 is +inf */
   int64_t bound;    /* 0: none */
   int64_t low;      /* where `between`: numbers in [low, bound), whole ones of integral dtypes */
   int64_t sentinel; /* what a fourth of the elements are */

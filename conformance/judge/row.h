@@ -151,7 +151,7 @@ enum {
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its
  * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
- *   <A..B  numbers in [A, B)
+ *   <A..B  numbers in [A, B)   ^  one in 16 is +inf
  *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges
  *   ~pairs  those of an LDL factor
  *   <N~apart  integers in [0, N), none twice among N that follow each other

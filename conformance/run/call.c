@@ -46,6 +46,8 @@ static void cf_read_note(cf_reader *r, cf_note *note) {
       note->distinct = true, r->at++;
     else if (*r->at == '+')
       note->positive = true, r->at++;
+    else if (*r->at == '^')
+      note->infinities = true, r->at++;
     else if (*r->at == '<') {
       note->bound = strtoll(r->at + 1, &end, 10), r->at = end;
       if (strncmp(r->at, "..", 2)) continue;

@@ -177,6 +177,7 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
     else
       re = cf_draw(a->dtype, how, r);
     if (note->has_sentinel && cf_random_next(r) % 4 == 0) re = (long double)note->sentinel;
+    if (note->infinities && cf_mantissa(a->dtype) > 0 && cf_random_next(r) % 16 == 0) re = INFINITY;
     if (complex && !note->constant) im = cf_draw(a->dtype, how, r);
     a->v[i].re = dt_round(dt_real(a->dtype), re);
     a->v[i].im = complex ? dt_round(dt_real(a->dtype), im) : 0;

@@ -168,7 +168,8 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
     ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
     ocl_text_add(&head, "#define TAPS %d\n", (int)taps);
-  graft_status status = ocl_kernel_make(kernel, device, &head, "convolution/convolution", name);
+  graft_status status =
+      ocl_kernel_make(kernel, device, &head, "convolution/space convolution/gaps convolution/convolution", name);
   return status;
 }
 
@@ -193,6 +194,7 @@ static void destroy_forward(ocl_forward *f) {
   ocl_kernel_destroy(&f->rows);
   ocl_kernel_destroy(&f->weights);
   ocl_kernel_destroy(&f->convolve);
+  ocl_kernel_destroy(&f->mend);
 }
 
 /* How many vectors side by side a work-item takes: two where registers are enough and little of the last pair is lost.
@@ -217,7 +219,10 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
 }
 
 static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
+  const ocl_space whole = s;
+  const bool gaps = ocl_forward_has_gaps(dtype, &s);
   graft_status tensor = ocl_tensor_forward(f, device, dtype, &s);
+  if (tensor == GRAFT_OK && gaps) return ocl_gaps_make(&f->mend, device, dtype, &s, true);
   if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
   const form form = forward_form(device, dtype, &s);
   const int64_t tile = form.tile;
@@ -233,7 +238,8 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
   if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ocl_ceil_divide(s.units, s.per_item));
-  return status;
+  if (status == GRAFT_OK && gaps) status = make_kernel(&f->mend, device, dtype, "mend", &form, whole.taps[2]);
+  return status == GRAFT_OK && gaps ? ocl_gaps_set(&f->mend, device, whole, true, form.vec) : status;
 }
 
 static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const graft_tensor_desc *in,
@@ -251,7 +257,10 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const gr
                                    OCL_VALUE(has_bias)};
   status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
   if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
-  return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve)) : status;
+  if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+  const ocl_argument mend[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
+                               OCL_VALUE(has_bias)};
+  return status == GRAFT_OK && f->mend.handle ? ocl_launch(&f->mend, exec->stream, OCL_ALL(mend)) : status;
 }
 
 /* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
@@ -280,7 +289,10 @@ static form gradient_form(const graft_device *device, const ocl_space *s) {
 }
 
 static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
+  const ocl_space whole = s;
+  const bool gaps = ocl_weight_has_gaps(dtype, &s);
   graft_status tensor = ocl_tensor_weight(g, device, dtype, &s);
+  if (tensor == GRAFT_OK && gaps) return ocl_gaps_make(&g->mend, device, dtype, &s, false);
   if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
   const int64_t enough = 32; /* vectors summed before they are added to the others */
   const form form = gradient_form(device, &s);
@@ -309,7 +321,9 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
   if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, &s, weights);
-  return status == GRAFT_OK ? set_space(&g->gradient, device, &s, tiles * s.splits) : status;
+  if (status == GRAFT_OK) status = set_space(&g->gradient, device, &s, tiles * s.splits);
+  if (status == GRAFT_OK && gaps) status = make_kernel(&g->mend, device, dtype, "mend", &form, whole.taps[2]);
+  return status == GRAFT_OK && gaps ? ocl_gaps_set(&g->mend, device, whole, false, form.vec) : status;
 }
 
 static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, const graft_tensor_desc *in,
@@ -326,7 +340,9 @@ static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, c
   status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
   if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));
   if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
-  return status == GRAFT_OK && g->sums ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
+  if (status == GRAFT_OK && g->sums) status = ocl_launch(&g->sum, exec->stream, OCL_ALL(sum));
+  const ocl_argument mend[] = {OCL_TENSOR(weight), OCL_TENSOR(in), OCL_TENSOR(out)};
+  return status == GRAFT_OK && g->mend.handle ? ocl_launch(&g->mend, exec->stream, OCL_ALL(mend)) : status;
 }
 
 /* ---- Memos ---- */
@@ -344,6 +360,7 @@ static void release(void *pointer) {
   ocl_kernel_destroy(&memo->weight.outs);
   ocl_kernel_destroy(&memo->weight.gradient);
   ocl_kernel_destroy(&memo->weight.sum);
+  ocl_kernel_destroy(&memo->weight.mend);
   ocl_kernel_destroy(&memo->bias);
 }
 

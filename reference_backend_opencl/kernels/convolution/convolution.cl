@@ -1,8 +1,6 @@
-/* Convolutions, over three spatial dimensions (missing ones are of size 1). Rows of the input are first packed: cast,
- * padded with zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the
- * window lie side by side, whatever stride, dilation and padding are:
- *   place = output * mul + off + tap_number * tap;  input = place / div, where div divides it
- * A forward convolution has mul = stride, a transposed one div = stride.
+/* Convolutions, over three spatial dimensions, after space.cl and gaps.cl. Rows of the input are first packed: cast, padded with
+ * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
+ * side by side, whatever stride, dilation and padding are. What those zeros spoil, gaps.cl mends.
  *
  * Short rows are packed as PLANE: all of a plane one after the other, `pitch` elements apart, so that it is one long row
  * and each tap of the window a shift of the whole.
@@ -10,25 +8,6 @@
  * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), MANY_TAPS (where that is large:
  * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result), WIDE (vectors side by side of each) and FORWARD for the convolution itself,
  * which is also the gradient of its input; else the gradients of weight and bias are made. */
-typedef struct {
-  long pitch, width, height, in_width, in_height; /* of a row; the output's and the input's own sizes */
-  long rows, top, left;                           /* packed rows; the place of the first element */
-  long start, down, across; /* where the first tap is, how far down the next row of taps is, taps of a row */
-} plane;
-
-typedef struct {
-  long batch, groups, out_channels, in_channels; /* channels of one group */
-  long out_size[3], in_size[3], taps[3];
-  long mul[3], off[3], tap[3], div[3];
-  long weight_group, weight_out, weight_in; /* strides; taps are innermost and contiguous */
-  long phase, row, first;                   /* elements of a packed phase and row; the place its first element has */
-  long segments, blocks, units, per_item, images;
-  long splits; /* parts of the batch whose sums are made apart */
-  plane plane;
-} space;
-
-DEFINE_ACCESS(value, D)
-
 /* Of single values, and by a mask. */
 #ifdef CLASS_FLOAT
 #define ADD1(a, b) ((a) + (b))

@@ -22,13 +22,13 @@ typedef struct ocl_space {
 
 /* A convolution of either kind. */
 typedef struct ocl_forward {
-  ocl_kernel rows, weights, convolve;
-  uint64_t skip_weights, bytes; /* the packed weights begin skip_weights bytes after the rows */
+  ocl_kernel rows, weights, convolve, mend; /* mend (gaps.cl): without a handle where there is nothing to mend */
+  uint64_t skip_weights, bytes;             /* the packed weights begin skip_weights bytes after the rows */
 } ocl_forward;
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
 typedef struct ocl_weight_gradient {
-  ocl_kernel rows, outs, gradient, sum;
+  ocl_kernel rows, outs, gradient, sum, mend;
   uint64_t skip_outs, skip_parts, bytes;
   int64_t out_row;
   bool sums; /* parts, by `sum` */
@@ -39,5 +39,15 @@ typedef struct ocl_weight_gradient {
 graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
 graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
                                const ocl_space *s);
+
+/* Whether zeros may make results NaN, of a convolution and of the gradient of its weight: those of places where a
+ * window meets no element. */
+bool ocl_forward_has_gaps(const ocl_dtype *dtype, const ocl_space *s);
+bool ocl_weight_has_gaps(const ocl_dtype *dtype, const ocl_space *s);
+/* Sizes the kernel that mends them, of a program for vectors of `vec`; and makes it in a program of its own, after any
+ * product's kernels. */
+graft_status ocl_gaps_set(ocl_kernel *mend, graft_device *device, ocl_space s, bool forward, int64_t vec);
+graft_status ocl_gaps_make(ocl_kernel *mend, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
+                           bool forward);
 
 #endif
