@@ -1,7 +1,15 @@
 /* See radix.h. */
 #include "kernels/core/radix.h"
 
-enum { BINS = 256, BITS_MAX = 8, GROUP = 256, SMALL_GROUP = 64, TILE_BYTES = 32768, BLOCKS_PER_UNIT = 4 };
+enum {
+  BINS = 256,
+  BITS_MAX = 8,
+  GROUP = 256,
+  SMALL_GROUP = 64,
+  TILE_BYTES = 32768,
+  BLOCKS_PER_UNIT = 4,
+  BLOCKS_MAX = 4 * GROUP
+};
 
 int ocl_radix_bits(uint64_t largest) {
   int bits = 1;
@@ -19,13 +27,13 @@ static void plan_tile(ocl_radix_plan *plan, int item_bytes) {
 
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
   const int item_bytes = narrow ? 8 : 16;
-  ocl_radix_plan plan = {.lines = lines, .size = size, .inner = 1, .bits = bits, .narrow = narrow};
+  ocl_radix_plan plan = {.lines = lines, .size = size, .inner = 1, .kept = size, .bits = bits, .narrow = narrow};
   plan_tile(&plan, item_bytes);
   plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
-  /* As many blocks as work side by side; each work-group goes over the counts of all digits. */
+  /* As many blocks as work side by side, and radix_scan has work-items for. */
   const int64_t tile = plan.each * (int64_t)plan.local, tiles = ocl_ceil_divide(size, tile);
   const int64_t wanted = ocl_ceil_divide(BLOCKS_PER_UNIT * (int64_t)device->compute_units, lines);
-  plan.stretch = ocl_ceil_divide(tiles, wanted) * tile;
+  plan.stretch = ocl_ceil_divide(tiles, wanted < BLOCKS_MAX ? wanted : BLOCKS_MAX) * tile;
   plan.blocks = ocl_ceil_divide(size, plan.stretch);
   plan.items_bytes = (uint64_t)(lines * size * item_bytes);
   plan.counts_bytes = (uint64_t)(lines * BINS * (plan.blocks + 1)) * sizeof(uint32_t);
@@ -39,13 +47,13 @@ void ocl_radix_head(ocl_text *head, const ocl_radix_plan *plan) {
 
 /* As radix.cl has it. */
 typedef struct space {
-  int64_t lines, size, inner, stretch, blocks;
+  int64_t lines, size, inner, skipped, kept, stretch, blocks;
 } space;
 
 graft_status ocl_radix_init(ocl_kernel kernels[OCL_RADIX_KERNELS], graft_device *device, const ocl_text *head,
                             const char *files, const ocl_radix_plan *plan) {
   static const char *const entries[] = {"radix_count", "radix_scan", "radix_move"};
-  const space space = {plan->lines, plan->size, plan->inner, plan->stretch, plan->blocks};
+  const space space = {plan->lines, plan->size, plan->inner, plan->skipped, plan->kept, plan->stretch, plan->blocks};
   graft_status status = GRAFT_OK;
   for (int k = plan->one_tile ? OCL_RADIX_MOVE : 0; k < OCL_RADIX_KERNELS && status == GRAFT_OK; k++) {
     status = ocl_kernel_init(&kernels[k], device, head, files, plan->one_tile ? "radix_tile" : entries[k]);

@@ -12,8 +12,9 @@
 #define BINS 256
 
 typedef struct {
-  long lines, size, inner; /* inner: what lies between the elements of a line, for SOURCE and SINK */
-  long stretch, blocks;    /* items of a block, and blocks of a line */
+  long lines, size;
+  long inner, skipped, kept; /* for SOURCE and SINK: what lies between the elements of a line, and which are kept */
+  long stretch, blocks;      /* items of a block, and blocks of a line */
 } radix_space;
 
 #ifndef SOURCE
@@ -146,23 +147,30 @@ KERNEL radix_count(PLACE(counts), CONST_PLACE(from), int shift, int bits, radix_
   }
 }
 
-/* A digit's counts become those of the blocks before each one, and the digit's total goes behind all counts. */
+/* A digit's counts become those of the blocks before each one, and the digit's total goes behind all counts. A work-item
+ * takes BLOCKS_EACH blocks that follow each other; with that a work-group has all. */
+#define BLOCKS_EACH 4
 KERNEL radix_scan(PLACE(counts), int bits, radix_space space) {
   __local uint sums[LOCAL + SPANS];
   const int id = (int)get_local_id(0);
   const long line = get_group_id(0) >> bits, digit = get_group_id(0) & ((1 << bits) - 1);
   __global uint *all = (__global uint *)(counts + offset_counts);
   __global uint *own = all + (line * BINS + digit) * space.blocks;
-  uint before = 0, total;
-  for (long first = 0; first < space.blocks; first += LOCAL) {
-    long block = first + id;
-    uint counted = block < space.blocks ? own[block] : 0;
-    uint sum = sum_before(sums, counted, &total);
-    if (block < space.blocks) own[block] = before + sum;
-    before += total;
-    barrier(CLK_LOCAL_MEM_FENCE);
+  uint counted[BLOCKS_EACH], sum = 0, total;
+#pragma unroll
+  for (int k = 0; k < BLOCKS_EACH; k++) {
+    long block = (long)id * BLOCKS_EACH + k;
+    counted[k] = block < space.blocks ? own[block] : 0;
+    sum += counted[k];
   }
-  if (id == 0) all[space.lines * BINS * space.blocks + line * BINS + digit] = before;
+  uint before = sum_before(sums, sum, &total);
+#pragma unroll
+  for (int k = 0; k < BLOCKS_EACH; k++) {
+    long block = (long)id * BLOCKS_EACH + k;
+    if (block < space.blocks) own[block] = before;
+    before += counted[k];
+  }
+  if (id == 0) all[space.lines * BINS * space.blocks + line * BINS + digit] = total;
 }
 
 KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int shift, int bits, radix_space space) {

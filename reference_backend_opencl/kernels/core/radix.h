@@ -5,9 +5,10 @@
 #include "runtime/ocl.h"
 
 typedef struct ocl_radix_plan {
-  int64_t lines, size, inner;
-  int64_t stretch, blocks; /* as radix.cl has them */
-  int bits, passes;        /* those of a key that differ, from the last on */
+  int64_t lines, size;
+  int64_t inner, skipped, kept; /* for SOURCE and SINK */
+  int64_t stretch, blocks;      /* as radix.cl has them */
+  int bits, passes;             /* those of a key that differ, from the last on */
   bool narrow, one_tile;
   int each;
   size_t local;

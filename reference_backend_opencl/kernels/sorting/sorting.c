@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "kernels/core/lines.h"
+#include "kernels/sorting/radix.h"
 
 enum { ALL = -1 };
 
@@ -16,72 +17,91 @@ typedef struct operands {
 
 /* As sorting.cl has it. */
 typedef struct space {
-  int64_t lines, size, inner, skipped, kept, padded, per_item;
+  int64_t lines, size, inner, skipped, kept, per_item;
 } space;
 
 typedef struct memo {
-  ocl_kernel sort;              /* a CPU's */
-  ocl_kernel load, step, store; /* others' */
+  ocl_kernel sort;       /* a CPU's */
+  ocl_kernel store;      /* others', where items come out of the ordering */
+  ocl_ordering ordering; /* others' */
   space space;
   uint64_t work_bytes;
 } memo;
 
 enum { FEW = 128 }; /* as many are inserted one by one */
 
-static void write_head(ocl_text *head, const memo *memo, const operands *call, const ocl_dtype *dtype, size_t local,
-                       bool narrow) {
-  ocl_head_types(head, dtype, 1, local);
-  ocl_text_add(head, "#define D %s\n#define as_key as_%s\n%s%s%s", dtype->name, narrow ? "uint" : "ulong",
-               narrow ? "#define NARROW\n" : "", call->descending ? "#define DESCENDING\n" : "",
+static bool is_wide(const ocl_dtype *dtype) {
+  return dtype->bytes > 4;
+}
+
+/* Of sorting.cl. */
+static void write_head(ocl_text *head, const memo *memo, const operands *call, const ocl_dtype *dtype) {
+  ocl_text_add(head, "%s%s", is_wide(dtype) ? "" : "#define NARROW\n",
                memo->space.skipped + memo->space.kept <= FEW && !call->chosen ? "#define FEW\n" : "");
   if (call->chosen) {
     ocl_text_add(head, "#define CHOSEN %s\n%s", call->chosen, call->indices ? "" : "#define VALUES_ONLY\n");
   }
 }
 
+/* A work-item sorts lines in memory of its own. */
+static graft_status make_lines(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
+  space *s = &memo->space;
+  int64_t items = 4 * (int64_t)device->compute_units;
+  s->per_item = ocl_ceil_divide(s->lines, items);
+  items = ocl_ceil_divide(s->lines, s->per_item);
+  memo->work_bytes = 2 * (uint64_t)(s->size * items) * (is_wide(dtype) ? 16 : 8);
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, 1, 1);
+  ocl_text_add(&head, "#define D %s\n#define as_key as_%s\n%s", dtype->name, is_wide(dtype) ? "ulong" : "uint",
+               call->descending ? "#define DESCENDING\n" : "");
+  write_head(&head, memo, call, dtype);
+  ocl_kernel_size(&memo->sort, items, 1);
+  graft_status status =
+      ocl_kernel_make(&memo->sort, device, &head, "core/items sorting/items sorting/sorting", "sort_lines");
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s)) : status;
+}
+
+static graft_status make_store(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
+  const space *s = &memo->space;
+  const size_t local = 64;
+  ocl_text head = {0};
+  ocl_head_types(&head, dtype, 1, local);
+  ocl_order_head(&head, dtype, call->descending);
+  write_head(&head, memo, call, dtype);
+  ocl_kernel_size(&memo->store, s->lines * s->kept, local);
+  graft_status status =
+      ocl_kernel_make(&memo->store, device, &head, "core/items sorting/items sorting/sorting", "store_items");
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->store, 1, &(ocl_argument)OCL_VALUE(*s)) : status;
+}
+
+/* Work-groups sort lines. */
+static graft_status make_ordering(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
+  const space *s = &memo->space;
+  const bool one_tile = ocl_order_is_one_tile(device, dtype, s->size);
+  const ocl_order order = {.lines = s->lines,
+                           .size = s->size,
+                           .inner = s->inner,
+                           .skipped = s->skipped,
+                           .kept = s->kept,
+                           .descending = call->descending,
+                           .to_results = !call->chosen && (one_tile || s->kept == s->size)};
+  graft_status status = ocl_order_prepare(&memo->ordering, device, dtype, &order);
+  memo->work_bytes = memo->ordering.work_bytes;
+  return status == GRAFT_OK && !order.to_results ? make_store(memo, device, call, dtype) : status;
+}
+
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
-  size_t local = device->is_cpu ? 1 : 64;
-  bool narrow = dtype->bytes <= 4;
-  uint64_t item_bytes = narrow ? 8 : 16;
   ocl_lines lines = ocl_lines_of(device, &call->in->dl, call->in->dl.ndim ? call->dim : -1);
   if (call->whole) lines = (ocl_lines){.outer = 1, .size = ocl_elements(call->in), .inner = 1};
   if (lines.size >= INT32_MAX) return GRAFT_UNIMPLEMENTED;
-  space *s = &memo->space;
-  *s = (space){.lines = lines.outer * lines.inner,
-               .size = lines.size,
-               .inner = lines.inner,
-               .skipped = call->skipped,
-               .kept = call->kept == ALL ? lines.size : call->kept,
-               .padded = 1,
-               .per_item = 1};
-  while (s->padded < s->size) s->padded *= 2;
-  ocl_text head = {0};
-  write_head(&head, memo, call, dtype, local, narrow);
-  graft_status status = GRAFT_OK;
-  if (device->is_cpu) {
-    int64_t items = 4 * (int64_t)device->compute_units;
-    s->per_item = ocl_ceil_divide(s->lines, items);
-    items = ocl_ceil_divide(s->lines, s->per_item);
-    memo->work_bytes = 2 * (uint64_t)(s->size * items) * item_bytes;
-    status = ocl_kernel_init(&memo->sort, device, &head, "core/items sorting/items sorting/sorting", "sort_lines");
-    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s));
-    ocl_kernel_size(&memo->sort, items, 1);
-  } else {
-    memo->work_bytes = (uint64_t)(s->lines * s->padded) * item_bytes;
-    status = ocl_kernel_init(&memo->load, device, &head, "core/items sorting/items sorting/sorting", "load_items");
-    if (status == GRAFT_OK)
-      status = ocl_kernel_init(&memo->step, device, &head, "core/items sorting/items sorting/sorting", "exchange");
-    if (status == GRAFT_OK)
-      status = ocl_kernel_init(&memo->store, device, &head, "core/items sorting/items sorting/sorting", "store_items");
-    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->load, 1, &(ocl_argument)OCL_VALUE(*s));
-    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->step, 1, &(ocl_argument)OCL_VALUE(*s));
-    if (status == GRAFT_OK) status = ocl_kernel_set(&memo->store, 1, &(ocl_argument)OCL_VALUE(*s));
-    ocl_kernel_size(&memo->load, s->lines * s->padded, local);
-    ocl_kernel_size(&memo->step, s->lines * s->padded / 2 > 0 ? s->lines * s->padded / 2 : 1, local);
-    ocl_kernel_size(&memo->store, s->lines * s->kept, local);
-  }
-  ocl_text_free(&head);
-  return status;
+  memo->space = (space){.lines = lines.outer * lines.inner,
+                        .size = lines.size,
+                        .inner = lines.inner,
+                        .skipped = call->skipped,
+                        .kept = call->kept == ALL ? lines.size : call->kept,
+                        .per_item = 1};
+  if (memo->space.kept == 0) return GRAFT_OK; /* nothing to do */
+  return device->is_cpu ? make_lines(memo, device, call, dtype) : make_ordering(memo, device, call, dtype);
 }
 
 static graft_status prepare(void *memo, graft_device *device, const void *from) {
@@ -91,37 +111,31 @@ static graft_status prepare(void *memo, graft_device *device, const void *from) 
   return make_kernels(memo, device, call, dtype);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 2 + OCL_ORDERING_KERNELS, .prepare = prepare};
 
 /* Where indices are not wanted, the kernel is told so and given anything. */
 static const graft_tensor_desc *places_of(const operands *call) {
   return call->indices ? call->indices : call->values;
 }
 
-static graft_status run_network(const graft_exec *exec, memo *memo, const operands *call, ocl_place work) {
+static graft_status run_ordering(const graft_exec *exec, memo *memo, const operands *call, ocl_place work) {
   const graft_tensor_desc *places = places_of(call);
-  const ocl_argument load[] = {OCL_PLACE(work), OCL_TENSOR(call->in)};
-  graft_status status = ocl_launch(&memo->load, exec->stream, OCL_ALL(load));
-  for (int64_t run = 2; run <= memo->space.padded; run *= 2) {
-    for (int64_t distance = run / 2; distance > 0 && status == GRAFT_OK; distance /= 2) {
-      const ocl_argument step[] = {OCL_PLACE(work), OCL_VALUE(run), OCL_VALUE(distance)};
-      status = ocl_launch(&memo->step, exec->stream, OCL_ALL(step));
-    }
-  }
-  if (status != GRAFT_OK) return status;
-  const ocl_argument store[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(work)};
+  ocl_place items = work;
+  graft_status status = ocl_order_run(exec, &memo->ordering, call->in, call->values, places, work, &items);
+  if (status != GRAFT_OK || memo->ordering.to_results) return status;
+  const ocl_argument store[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(items)};
   return ocl_launch(&memo->store, exec->stream, OCL_ALL(store));
 }
 
 static graft_status run(const graft_exec *exec, const operands *call) {
   memo *memo;
-  ocl_place work;
+  ocl_place work = ocl_place_of(call->values);
   if (!call->values || (!call->indices && !call->whole)) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK || memo->space.kept == 0) return status;
-  status = ocl_workspace(exec, memo->work_bytes, &work);
+  if (memo->work_bytes > 0) status = ocl_workspace(exec, memo->work_bytes, &work);
   if (status != GRAFT_OK) return status;
-  if (!memo->sort.handle) return run_network(exec, memo, call, work);
+  if (!memo->sort.handle) return run_ordering(exec, memo, call, work);
   const graft_tensor_desc *places = places_of(call);
   const ocl_argument sort[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(work)};
   return ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));

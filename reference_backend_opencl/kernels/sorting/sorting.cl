@@ -5,9 +5,9 @@
  * VALUES_ONLY without its place).
  *
  * On a CPU a work-item sorts whole lines: of few kept, by insertion, else by the keys' digits from the last on. On
- * other devices all work-items do one step of a bitonic network a launch, over lines filled up to a power of two. */
+ * other devices work-groups do (radix.c), and where not all comes out that they sort, this takes what is kept. */
 typedef struct {
-  long lines, size, inner, skipped, kept, padded, per_item;
+  long lines, size, inner, skipped, kept, per_item;
 } space_t;
 
 /* Where a line begins, in a tensor with `size` elements along it. */
@@ -30,7 +30,7 @@ static void put(__global RAW(D) * values, __global long *indices, __global const
 
 #ifdef CHOSEN
 #ifdef CLASS_FLOAT
-#define IS_NAN(item) (KEY(item) == ~(UT)0)
+#define IS_NAN(item) (KEY(item) == NAN_KEY)
 #else
 #define IS_NAN(item) 0
 #endif
@@ -101,35 +101,12 @@ KERNEL_OF(1, 1) sort_lines(
 }
 #else
 
-KERNEL load_items(PLACE(work), CONST_PLACE(in), space_t space) {
-  long at = get_global_id(0), line = at / space.padded, i = at % space.padded;
-  if (line >= space.lines) return;
-  __global const RAW(D) *from = CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
-  /* What fills up comes after everything: its place is beyond all. */
-  ((__global ITEM *)(work + offset_work))[at] =
-      i < space.size ? item_of(from, i, space.inner) : MAKE_ITEM(~(UT)0, 0xffffffffu);
-}
-
-/* Pairs `distance` apart, ascending in every second run of `run`. */
-KERNEL exchange(PLACE(work), long run, long distance, space_t space) {
-  long pair = get_global_id(0);
-  if (pair >= space.lines * (space.padded / 2)) return;
-  long at = pair / distance * 2 * distance + pair % distance;
-  __global ITEM *items = (__global ITEM *)(work + offset_work);
-  ITEM a = items[at], b = items[at + distance];
-  int ascending = (at % space.padded & run) == 0;
-  if (ascending ? LESS(b, a) : LESS(a, b)) {
-    items[at] = b;
-    items[at + distance] = a;
-  }
-}
-
 KERNEL store_items(PLACE(values), PLACE(indices), CONST_PLACE(in), CONST_PLACE(work), space_t space) {
   long at = get_global_id(0), line = at / space.kept, i = at % space.kept;
   if (line >= space.lines) return;
   __global const RAW(D) *from = CONST_POINTER(D, in) + line_start(line, space.size, space.inner);
   long start = line_start(line, space.kept, space.inner);
-  __global const ITEM *sorted = (__global const ITEM *)(work + offset_work) + line * space.padded;
+  __global const ITEM *sorted = (__global const ITEM *)(work + offset_work) + line * space.size;
   put(POINTER(D, values) + start, (__global long *)(indices + offset_indices) + start, from, i, space.inner,
       sorted[KEPT(sorted, space.size, i)]);
 }

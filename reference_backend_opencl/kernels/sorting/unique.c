@@ -1,6 +1,7 @@
 /* _unique2, unique_dim and unique_consecutive: what is there once, of elements or of slices. */
 #include "kernels/core/lines.h"
 #include "kernels/indexing/search.h"
+#include "kernels/sorting/radix.h"
 
 /* INVERSE and COUNTS, as unique.cl has them. */
 enum { INVERSE = 1, COUNTS = 2 };
@@ -24,8 +25,10 @@ typedef struct space {
 typedef struct memo {
   ocl_kernel sort, merge; /* where they are ordered */
   ocl_kernel count, add_up, write;
-  ocl_kernel copy; /* of slices */
+  ocl_kernel copy;       /* of slices */
+  ocl_ordering ordering; /* in place of sort and merge */
   space space;
+  bool by_groups;   /* the ordering serves */
   int64_t per_item; /* of copy */
   uint64_t item_bytes;
 } memo;
@@ -37,11 +40,12 @@ static bool is_of_slices(const memo *memo) {
 }
 
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype, bool ordered) {
+  const bool runs = ordered && !memo->by_groups;
   const struct {
     ocl_kernel *kernel;
     const char *entry;
     bool wanted;
-  } rows[] = {{&memo->sort, "sort_runs", ordered},  {&memo->merge, "merge_runs", ordered},
+  } rows[] = {{&memo->sort, "sort_runs", runs},     {&memo->merge, "merge_runs", runs},
               {&memo->count, "count_groups", true}, {&memo->add_up, "add_up_chunks", true},
               {&memo->write, "write_groups", true}, {&memo->copy, "copy_slices", is_of_slices(memo)}};
   const size_t local = device->is_cpu ? 1 : 64;
@@ -49,9 +53,11 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   graft_status status = GRAFT_OK;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  const bool narrow = dtype->bytes <= 4;
-  ocl_text_add(&head, "#define D %s\n#define as_key as_%s\n%s%s", dtype->name, narrow ? "uint" : "ulong",
-               narrow ? "#define NARROW\n" : "", ordered ? "#define ORDERED\n" : "");
+  if (memo->by_groups)
+    ocl_order_head(&head, dtype, false);
+  else
+    ocl_text_add(&head, "#define D %s\n#define as_key as_%s\n", dtype->name, dtype->bytes <= 4 ? "uint" : "ulong");
+  ocl_text_add(&head, "%s%s", dtype->bytes <= 4 ? "#define NARROW\n" : "", ordered ? "#define ORDERED\n" : "");
   for (size_t i = 0; i < sizeof rows / sizeof *rows && status == GRAFT_OK; i++) {
     if (!rows[i].wanted) continue;
     status = ocl_kernel_init(rows[i].kernel, device, &head, "core/items sorting/items sorting/unique", rows[i].entry);
@@ -91,10 +97,14 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   s->chunk = device->is_cpu ? ocl_larger(s->n / 4096, 4096 / s->width) + 1 : s->n / 16384 + 1;
   s->chunks = ocl_ceil_divide(s->n, s->chunk);
   memo->per_item = device->is_cpu ? 4096 : 1;
-  return make_kernels(memo, device, dtype, call->ordered);
+  memo->by_groups = call->ordered && !device->is_cpu && s->width == 1;
+  graft_status status = make_kernels(memo, device, dtype, call->ordered);
+  if (status != GRAFT_OK || !memo->by_groups) return status;
+  const ocl_order order = {.lines = 1, .size = s->n, .inner = 1, .kept = s->n};
+  return ocl_order_prepare(&memo->ordering, device, dtype, &order);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 6, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 6 + OCL_ORDERING_KERNELS, .prepare = prepare};
 
 /* The workspace: items, the half that merging left them in first, and the other; chunks; places of slices. */
 typedef struct room {
@@ -107,7 +117,9 @@ static graft_status take_room(const graft_exec *exec, const memo *memo, const op
            chunks = (uint64_t)(s->chunks + 1) * CHUNK_BYTES;
   uint64_t places = is_of_slices(memo) ? (uint64_t)s->n * sizeof(int64_t) : 0;
   ocl_place all;
-  graft_status status = ocl_workspace(exec, 2 * items + chunks + places, &all);
+  /* Chunks are counted when the ordering is done with the rest of its memory. */
+  const int64_t bytes = (int64_t)(2 * items + chunks + places);
+  graft_status status = ocl_workspace(exec, (uint64_t)ocl_larger(bytes, (int64_t)memo->ordering.work_bytes), &all);
   if (status != GRAFT_OK) return status;
   room->items = all;
   room->other = (ocl_place){all.buffer, all.offset + items};
@@ -117,6 +129,9 @@ static graft_status take_room(const graft_exec *exec, const memo *memo, const op
 }
 
 static graft_status bring_in_order(const graft_exec *exec, memo *memo, const operands *call, room *room) {
+  if (memo->by_groups) {
+    return ocl_order_run(exec, &memo->ordering, call->in, NULL, NULL, room->items, &room->items);
+  }
   const ocl_argument sort[] = {OCL_PLACE(room->items), OCL_PLACE(room->other), OCL_TENSOR(call->in)};
   graft_status status = ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));
   for (int64_t run = memo->space.run; run < memo->space.n && status == GRAFT_OK; run *= 2) {

@@ -83,7 +83,7 @@ static int begins(__global const ITEM *items, __global const RAW(D) * from, long
   if (i == 0) return 1;
   ITEM last = items[i - 1], own = items[i];
 #ifdef CLASS_FLOAT
-  if (KEY(own) == ~(UT)0) return 1; /* a NaN */
+  if (KEY(own) == NAN_KEY) return 1;
 #endif
   return KEY(last) != KEY(own) || differ(from, (long)PLACE_OF(last), (long)PLACE_OF(own), 1, space);
 }
