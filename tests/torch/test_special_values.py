@@ -30,3 +30,48 @@ def test_parts_that_are_not_finite(device, name):
     numbers, function = torch.tensor(NUMBERS, dtype=torch.complex64), getattr(torch, name)
     rows = zip(NUMBERS, function(numbers).tolist(), function(numbers.to(device)).tolist())
     assert [row for row in rows if differs(*row)] == []
+
+
+def hardly_equal(ours, expected):
+    return torch.allclose(ours.cpu(), expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def with_infinity(*sizes, at=0):
+    numbers = torch.rand(sizes, generator=torch.Generator().manual_seed(5)) + 0.5
+    numbers.view(-1)[at] = math.inf
+    return numbers
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("infinite", [0, 1, 2], ids=["input", "weight", "gradient"])
+def test_an_infinity_meets_no_padding(device, transposed, infinite):
+    """Nor the places between the elements of a transposed convolution's input."""
+    name = "conv_transpose2d" if transposed else "conv2d"
+    tensors = [torch.rand(2, 3, 9, 11), torch.rand(3, 3, 3, 3), None]
+    convolve = lambda x, w: getattr(torch.nn.functional, name)(x, w, stride=2, padding=1)
+    tensors[2] = torch.rand_like(convolve(*tensors[:2]))
+    tensors[infinite].view(-1)[0] = math.inf
+    results = []
+    for where in ("cpu", device):
+        x, w, g = (t.to(where) for t in tensors)
+        result = convolve(x.requires_grad_(), w.requires_grad_())
+        results.append([result, *torch.autograd.grad(result, (x, w), g)])
+    assert not any(t.isnan().any() for t in results[0])
+    assert all(hardly_equal(ours, expected) for expected, ours in zip(*results))
+
+
+SIZES = [("linear", (5,), (9,)), ("linear", (5,), (5,)), ("bilinear", (5, 5), (9, 9)), ("bilinear", (5, 5), (9, 5)),
+         ("bilinear", (5, 5), (5, 5)), ("bicubic", (5, 5), (9, 9)), ("bicubic", (5, 5), (5, 5)),
+         ("trilinear", (3, 5, 5), (3, 9, 5))]
+
+
+@pytest.mark.parametrize("mode,before,after", SIZES)
+def test_neighbours_of_weight_zero(device, mode, before, after):
+    """They are multiplied where PyTorch multiplies them, so that the same results are NaN."""
+    resize = lambda x: torch.nn.functional.interpolate(x, size=after, mode=mode, align_corners=True)
+    values, gradient = with_infinity(2, 2, *before, at=7), with_infinity(2, 2, *after, at=3)
+    results = []
+    for where in ("cpu", device):
+        x = values.to(where).requires_grad_()
+        results.append([resize(x), *torch.autograd.grad(resize(x), x, gradient.to(where))])
+    assert all(hardly_equal(ours, expected) for expected, ours in zip(*results))

@@ -31,9 +31,11 @@ static long double cf_meeting(const cf_sides *s, const cf_array *many, const cf_
   return n;
 }
 
+/* Of what is finite: a finite result has no other terms. */
 static long double cf_largest(const cf_array *a) {
   long double most = 0;
-  for (int64_t i = 0; i < a->numel; i++) most = fmaxl(most, cf_modulus(a->v[i]));
+  for (int64_t i = 0; i < a->numel; i++)
+    if (isfinite(cf_modulus(a->v[i]))) most = fmaxl(most, cf_modulus(a->v[i]));
   return most;
 }
 
@@ -119,6 +121,8 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
 #define CF_LINEAR_BACK(n, ...) CF_LINEAR(n "_backward", __VA_ARGS__)
 #define CF_ADAPTIVE(n, gradient, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_adaptive), CF_VALUES, CF_ORDERED, gradient }
+#define CF_INFINITE(n, ...) \
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_FLAT, CF_G_NONE }
 #define CF_WITH_BYTES (CF_FLOATS | CF_BIT(U8))
 
 static const cf_op cf_resample_ops[] = {
@@ -173,6 +177,18 @@ static const cf_op cf_resample_ops[] = {
               "m T[2,3,5,7] [12,17] false 2.5 2.5", "m T[1,1,33,3] [1,1] true"),
     CF_LINEAR_BACK("_upsample_bicubic2d_aa", "m T[1,2,5,3] [5,3] [1,2,13,17] false",
                    "m T[2,3,13,17] [13,17] [2,3,5,7] true", "m T[1,2,5,3] [5,3] [1,2,13,17] false 0.4 0.2"),
+    /* An infinity times a weight of 0 is NaN; positions are exact, between elements or on them. */
+    CF_INFINITE("upsample_linear1d", "m T[2,3,5]+^ [9] true", "m T[2,3,17]+^ [34] false",
+                "m T[2,3,17]+^ [17] false 1.03"),
+    CF_INFINITE("upsample_linear1d_backward", "m T[2,3,9]+^ [9] [2,3,5] true", "m T[2,3,17]+^ [17] [2,3,17] false"),
+    CF_INFINITE("upsample_bilinear2d", "m T[2,3,5,5]+^ [9,9] true", "m T[2,3,5,9]+^ [9,9] true",
+                "m T[2,3,9,5]+^ [9,10] false", "m T[2,3,5,7]+^ [5,7] true", "m T[2,3,5,7] [5,7] false 1.1 1.1"),
+    CF_INFINITE("upsample_bilinear2d_backward", "m T[2,3,9,9]+^ [9,9] [2,3,5,9] true",
+                "m T[2,3,5,7]+^ [5,7] [2,3,5,7] false"),
+    CF_INFINITE("upsample_trilinear3d", "m T[1,2,3,5,5]+^ [5,9,5] true", "m T[1,2,3,5,7]+^ [3,10,7] false"),
+    CF_INFINITE("upsample_bicubic2d", "m T[2,3,5,9]+^ [9,9] true", "m T[2,3,5,7]+^ [5,7] false"),
+    CF_INFINITE("upsample_bicubic2d_backward", "m T[2,3,9,9]+^ [9,9] [2,3,5,9] true",
+                "m T[2,3,5,7]+^ [5,7] [2,3,5,7] false"),
     CF_MOVED("reflection_pad1d", CF_MOVES, "s T[2,3,13] [3,5]", "m T[3,17] [-2,4]"),
     CF_MOVED_BACK("reflection_pad1d", "s T[2,3,21] T[2,3,13] [3,5]"),
     CF_MOVED("reflection_pad2d", CF_MOVES, "s T[2,3,5,7] [1,2,3,4]", "m T[3,5,7] [0,6,-1,1]"),

@@ -86,15 +86,15 @@ static double position(const dim *d, int64_t o) {
   return d->align ? step_of(d) * (double)o : step_of(d) * ((double)o + 0.5) - 0.5;
 }
 
+/* A neighbour of weight 0 is one, too: it makes an infinity NaN. Between equal sizes an element is its own neighbour,
+ * whatever the scale. */
 static void add_linear(table *t, const dim *d, int64_t o) {
-  double at = d->in == d->out && !(d->scale > 0) ? (double)o : fmax(position(d, o), 0);
+  const bool same = d->in == d->out;
+  double at = same ? (double)o : fmax(position(d, o), 0);
   int64_t low = clamp((int64_t)at, d->in);
   double high = fmin(at - (double)low, 1);
   add_tap(t, o, low, 1 - high);
-  if (high > 0 && low < d->in - 1)
-    add_tap(t, o, low + 1, high);
-  else if (high > 0)
-    add_tap(t, o, low, high);
+  add_tap(t, o, low + (!same && low < d->in - 1), high);
 }
 
 /* Keys' cubic convolution. */
@@ -148,6 +148,14 @@ static void add_taps(table *t, const dim *d, int64_t o) {
     case REFLECT: add_tap(t, o, i < 0 ? -i : i >= d->in ? 2 * (d->in - 1) - i : i, 1); return;
     case REPLICATE: add_tap(t, o, clamp(i, d->in), 1); return;
   }
+}
+
+/* A bicubic gradient between equal sizes is copied, as PyTorch has it: an infinity meets no weights of 0 there. */
+static bool copies_gradient(const source *s) {
+  bool copies = s->backward && s->dims[DIMS - 1].kind == CUBIC;
+  for (int d = DIMS - 2; d < DIMS; d++)
+    copies &= s->dims[d].in == s->dims[d].out && (!(s->dims[d].scale > 0) || s->dims[d].scale == 1);
+  return copies;
 }
 
 static dim dim_of(const operands *call, int at) {
@@ -280,6 +288,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   if (!dtype) return GRAFT_UNIMPLEMENTED;
   memo->source = (source){.family = {"resample"}, .backward = call->backward, .dtype = dtype};
   for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
+  if (copies_gradient(&memo->source)) memo->source.dims[DIMS - 2].kind = memo->source.dims[DIMS - 1].kind = REPLICATE;
   numbers n = {0};
   for (int d = 0; d < DIMS; d++) {
     n.to[d] = places_of(&memo->source, d);

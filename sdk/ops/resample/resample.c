@@ -247,12 +247,15 @@ static int64_t count_taps(const dim *d, int64_t o) {
   }
 }
 
+/* Both neighbours count, one of weight 0, too: it makes an infinity NaN. Between equal sizes an element is its own
+ * neighbour, whatever the scale, as PyTorch has it. */
 static void fill_linear(const dim *d, int64_t o, int64_t *indices, ref_real *weights) {
-  double at = d->in == d->out && !(d->scale > 0) ? (double)o : fmax(position(d, o), 0);
+  const bool same = d->in == d->out;
+  double at = same ? (double)o : fmax(position(d, o), 0);
   int64_t low = clamped((int64_t)at, d->in);
   ref_real high = at - (double)low > 1 ? 1 : at - (double)low;
   indices[0] = low;
-  indices[1] = low + (low < d->in - 1);
+  indices[1] = low + (!same && low < d->in - 1);
   weights[0] = 1 - high;
   weights[1] = high;
 }
@@ -322,6 +325,14 @@ static double scale_of(const void *args, int d, int dims) {
   return scale ? *scale : 0;
 }
 
+/* PyTorch copies a bicubic gradient between equal sizes: an infinity meets no weights of 0 there. */
+static bool copies_gradient(const resampling *r) {
+  bool copies = r->row->backward && r->row->kind == CUBIC;
+  for (int d = MOST_DIMS - 2; d < MOST_DIMS; d++)
+    copies &= r->dims[d].in == r->dims[d].out && (!(r->dims[d].scale > 0) || r->dims[d].scale == 1);
+  return copies;
+}
+
 static resampling resampling_of(const void *args) {
   resampling r = {.row = op_row(((const graft_args *)args)->op_id)};
   graft_int_list padding = {0};
@@ -342,6 +353,7 @@ static resampling resampling_of(const void *args) {
                       .align = align};
     if (padding.count) r.dims[d].before = padding.items[2 * (MOST_DIMS - 1 - d)];
   }
+  if (copies_gradient(&r)) r.dims[MOST_DIMS - 2].kind = r.dims[MOST_DIMS - 1].kind = REPLICATE;
   return r;
 }
 
