@@ -221,9 +221,10 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
 static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
   const ocl_space whole = s;
   const bool gaps = ocl_forward_has_gaps(dtype, &s);
-  graft_status tensor = ocl_tensor_forward(f, device, dtype, &s);
-  if (tensor == GRAFT_OK && gaps) return ocl_gaps_make(&f->mend, device, dtype, &s, true);
-  if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
+  graft_status served = ocl_tensor_forward(f, device, dtype, &s);
+  if (served == GRAFT_UNIMPLEMENTED) served = ocl_f32_forward(f, device, dtype, &s);
+  if (served == GRAFT_OK && gaps && !f->exact) return ocl_gaps_make(&f->mend, device, dtype, &s, true);
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   const form form = forward_form(device, dtype, &s);
   const int64_t tile = form.tile;
   if (form.pitch) lay_plane(&s, &form);
@@ -255,9 +256,13 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const gr
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
   const ocl_argument convolve[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
                                    OCL_VALUE(has_bias)};
-  status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
-  if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
-  if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+  if (f->direct) {
+    status = ocl_f32_forward_run(exec, f, work, in, weight, bias, out);
+  } else {
+    status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
+    if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
+    if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+  }
   const ocl_argument mend[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
                                OCL_VALUE(has_bias)};
   return status == GRAFT_OK && f->mend.handle ? ocl_launch(&f->mend, exec->stream, OCL_ALL(mend)) : status;
@@ -291,9 +296,10 @@ static form gradient_form(const graft_device *device, const ocl_space *s) {
 static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
   const ocl_space whole = s;
   const bool gaps = ocl_weight_has_gaps(dtype, &s);
-  graft_status tensor = ocl_tensor_weight(g, device, dtype, &s);
-  if (tensor == GRAFT_OK && gaps) return ocl_gaps_make(&g->mend, device, dtype, &s, false);
-  if (tensor != GRAFT_UNIMPLEMENTED) return tensor;
+  graft_status served = ocl_tensor_weight(g, device, dtype, &s);
+  if (served == GRAFT_UNIMPLEMENTED) served = ocl_f32_weight(g, device, dtype, &s);
+  if (served == GRAFT_OK && gaps && !g->exact) return ocl_gaps_make(&g->mend, device, dtype, &s, false);
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   const int64_t enough = 32; /* vectors summed before they are added to the others */
   const form form = gradient_form(device, &s);
   const int64_t tile = form.tile;
@@ -337,10 +343,14 @@ static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, c
   const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_PLACE(work), OCL_VALUE(at_outs), OCL_VALUE(g->out_row),
                                    OCL_VALUE(at_parts)};
   const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work.buffer), OCL_VALUE(at_parts)};
-  status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
-  if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));
-  if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
-  if (status == GRAFT_OK && g->sums) status = ocl_launch(&g->sum, exec->stream, OCL_ALL(sum));
+  if (g->direct) {
+    status = ocl_f32_weight_run(exec, g, work, in, out, weight);
+  } else {
+    status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
+    if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));
+    if (status == GRAFT_OK) status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
+    if (status == GRAFT_OK && g->sums) status = ocl_launch(&g->sum, exec->stream, OCL_ALL(sum));
+  }
   const ocl_argument mend[] = {OCL_TENSOR(weight), OCL_TENSOR(in), OCL_TENSOR(out)};
   return status == GRAFT_OK && g->mend.handle ? ocl_launch(&g->mend, exec->stream, OCL_ALL(mend)) : status;
 }

@@ -24,6 +24,8 @@ typedef struct ocl_space {
 typedef struct ocl_forward {
   ocl_kernel rows, weights, convolve, mend; /* mend (gaps.cl): without a handle where there is nothing to mend */
   uint64_t skip_weights, bytes;             /* the packed weights begin skip_weights bytes after the rows */
+  bool direct;                              /* by f32.c, without packed rows */
+  bool exact;                               /* nothing is multiplied but elements */
 } ocl_forward;
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
@@ -31,7 +33,8 @@ typedef struct ocl_weight_gradient {
   ocl_kernel rows, outs, gradient, sum, mend;
   uint64_t skip_outs, skip_parts, bytes;
   int64_t out_row;
-  bool sums; /* parts, by `sum` */
+  bool sums;          /* parts, by `sum` */
+  bool direct, exact; /* as above */
 } ocl_weight_gradient;
 
 /* Whether tensor cores serve a convolution of `dtype`: then its packing, its product and its sum are planned. Else
@@ -39,6 +42,16 @@ typedef struct ocl_weight_gradient {
 graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
 graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
                                const ocl_space *s);
+
+/* The same for the kernels of f32 on GPUs, which run by themselves. */
+graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+graft_status ocl_f32_forward_run(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
+                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
+                                 const graft_tensor_desc *out);
+graft_status ocl_f32_weight_run(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
+                                const graft_tensor_desc *in, const graft_tensor_desc *out,
+                                const graft_tensor_desc *weight);
 
 /* Whether zeros may make results NaN, of a convolution and of the gradient of its weight: those of places where a
  * window meets no element. */

@@ -114,8 +114,8 @@ static INLINED share share_of(__global const float *matrix, long row_stride, lon
   return s;
 }
 
-/* The part of a strip of which `left` steps are there. */
-static INLINED void bring_fours(share *s, float4 *part, int tile, bool along, bool whole, int left, int lane) {
+/* The part of a strip of which `left` steps are there. The family moves on to the next. */
+static INLINED void bring_fours(const share *s, float4 *part, int tile, bool along, bool whole, int left, int lane) {
 #pragma unroll
   for (int p = 0; p < PASSES(tile); p++) {
     int n = along ? (p * ROWS_A_PASS < s->rows ? min(left - s->step, 4) : 0)
@@ -123,7 +123,6 @@ static INLINED void bring_fours(share *s, float4 *part, int tile, bool along, bo
     if (FOURS(tile) % LANES != 0 && p * LANES + lane >= FOURS(tile)) n = 0;
     part[p] = take_four(s->from + p * s->pass, s->stride, n, whole);
   }
-  s->from += s->strip;
 }
 
 static INLINED void place_fours(const share *s, const float4 *part, __local float *strip, int tile, int pitch, bool along,

@@ -1,51 +1,11 @@
 /* How a GPU makes a product of f32: in which tiles, in how many parts of K, or row by row. */
 #include "kernels/matmul/matmul.h"
 
-/* ---- Tiles: registers.cl ---- */
-
-/* The tiles, how many multiplications a unit makes in them at a time, relative to each other, and of how many groups
- * that takes at once. */
-static const struct {
-  int64_t m, n, item_m, item_n;
-  double speed;
-  int64_t groups;
-} sizes[] = {{128, 128, 8, 8, 100, 1}, {64, 64, 8, 4, 80, 2}, {16, 128, 4, 8, 45, 4}};
-
-/* Of K, in a part; most parts; what it takes to write and read a sum of a part, in multiplications of the device in the
- * largest tile, and to launch the kernel that does, in those of a unit. */
-enum { SPLIT_LEAST = 128, SPLITS_MOST = 64, KEPT_COST = 64, COMBINE_COST = 600000 };
-
-static double cost_of(const graft_device *device, const ocl_matrix *out, int64_t k, int which, int64_t splits) {
-  int64_t tiles = ocl_ceil_divide(out->rows, sizes[which].m) * ocl_ceil_divide(out->columns, sizes[which].n);
-  int64_t units = device->compute_units;
-  int64_t rounds = ocl_ceil_divide(tiles * out->batches * splits, units);
-  if (rounds < sizes[which].groups) rounds = sizes[which].groups;
-  double product = (double)(rounds * sizes[which].m * sizes[which].n) * (double)ocl_ceil_divide(k, splits) * 100;
-  double sums = (double)(tiles * sizes[which].m * sizes[which].n * out->batches * splits);
-  return product / sizes[which].speed + (splits > 1 ? sums * KEPT_COST / (double)units + COMBINE_COST : 0);
-}
-
-bool ocl_f32_serves(const graft_device *device, const ocl_dtype *dtype) {
-  return !device->is_cpu && dtype->code == GRAFT_F32;
-}
-
 ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int64_t k) {
-  int best = 0;
-  int64_t best_splits = 1;
-  double least = cost_of(device, out, k, 0, 1);
-  for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) {
-    for (int64_t splits = 1; splits <= SPLITS_MOST && (splits == 1 || splits * SPLIT_LEAST <= k); splits++) {
-      double cost = cost_of(device, out, k, i, splits);
-      if (cost < least) least = cost, best = i, best_splits = splits;
-    }
-  }
+  enum { SPLITS_MOST = 64 };
+  const ocl_registers r = ocl_registers_for(device, out->rows, out->columns, out->batches, k, SPLITS_MOST);
   return (ocl_f32_way){
-      .tile = {.vec = 4, .m = sizes[best].m, .n = sizes[best].n, .v = 1},
-      .item_m = sizes[best].item_m,
-      .item_n = sizes[best].item_n,
-      .lanes = sizes[best].m / sizes[best].item_m * (sizes[best].n / sizes[best].item_n),
-      .splits = best_splits,
-  };
+      .tile = {.vec = 4, .m = r.m, .n = r.n, .v = 1}, .registers = r, .lanes = r.lanes, .splits = r.splits};
 }
 
 /* ---- Few rows: rows.cl ---- */
@@ -91,7 +51,10 @@ static void add_factor(ocl_text *head, char name, int64_t depth_stride, int64_t 
 
 void ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset, const ocl_matrix *b,
                   uint64_t b_offset) {
-  if (!way->rows) ocl_text_add(head, "#define ITEM_M %d\n#define ITEM_N %d\n", (int)way->item_m, (int)way->item_n);
+  if (way->rows)
+    ocl_text_add(head, "#define TILE_M %d\n#define TILE_N %d\n", (int)way->tile.m, (int)way->tile.n);
+  else
+    ocl_head_registers(head, &way->registers);
   add_factor(head, 'A', a->column_stride, a->row_stride, a->batch_stride, a_offset);
   add_factor(head, 'B', b->row_stride, b->column_stride, b->batch_stride, b_offset);
 }

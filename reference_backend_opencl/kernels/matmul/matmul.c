@@ -316,7 +316,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   ocl_tile t = choose_tile(device, memo->compute, &out);
   memo->tensor =
       ocl_tensor_tile(device, memo->compute, &a, call->a->dl.byte_offset, &b, call->b->dl.byte_offset, &out, &t);
-  memo->f32 = !memo->tensor && ocl_f32_serves(device, memo->compute);
+  memo->f32 = !memo->tensor && ocl_registers_serve(device, memo->compute);
   if (memo->f32) plan_f32(memo, device, call, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);

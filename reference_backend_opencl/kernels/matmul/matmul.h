@@ -3,7 +3,7 @@
 #ifndef OCL_MATMUL_H
 #define OCL_MATMUL_H
 
-#include "runtime/ocl.h"
+#include "kernels/core/registers.h"
 
 /* The last two dimensions of a tensor, perhaps turned, and the one before them. */
 typedef struct ocl_matrix {
@@ -26,18 +26,17 @@ void ocl_tensor_head(ocl_text *head, const ocl_dtype *dtype, const ocl_matrix *a
 /* How a GPU makes a product of f32. */
 typedef struct ocl_f32_way {
   ocl_tile tile;
-  bool rows;              /* by rows.cl, else by registers.cl */
-  int64_t item_m, item_n; /* sums of a work-item, in the latter */
-  int64_t lanes, splits;  /* work-items of a group; parts of K side by side */
+  bool rows; /* by rows.cl, else by registers.cl */
+  ocl_registers registers;
+  int64_t lanes, splits; /* work-items of a group; parts of K side by side */
 } ocl_f32_way;
 
-bool ocl_f32_serves(const graft_device *device, const ocl_dtype *dtype);
 /* The way in tiles. */
 ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int64_t k);
 /* Whether there are so few rows that b's elements are hardly used twice, and b lies so that they come fast; then *way
  * is how. */
 bool ocl_f32_rows(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out, ocl_f32_way *way);
-/* Adds to the head what the way's file asks for beside TILE_M and TILE_N. The first elements lie at these byte offsets.
+/* Adds to the head what the way's file asks for. The first elements lie at these byte offsets.
  */
 void ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset, const ocl_matrix *b,
                   uint64_t b_offset);

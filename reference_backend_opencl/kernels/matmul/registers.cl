@@ -15,6 +15,8 @@ static INLINED void bring_strip(struct factors *f, struct parts *to, long k) {
   int left = (int)clamp(f->end - k, 0L, (long)STEP), lane = get_local_id(0);
   bring_fours(&f->a, to->a, TILE_M, A_ALONG, A_WHOLE, left, lane);
   bring_fours(&f->b, to->b, TILE_N, B_ALONG, B_WHOLE, left, lane);
+  f->a.from += f->a.strip;
+  f->b.from += f->b.strip;
 }
 
 static INLINED void place_strip(const struct factors *f, const struct parts *from, __local float *a, __local float *b) {
