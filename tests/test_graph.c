@@ -220,8 +220,8 @@ static const program programs[] = {
     {"training", {F32(4, 3), F32(3), F32(2, 4)}, training, 2, 0},
 };
 
-static const char *const choices[] = {NULL,    "none",     "-dead",   "-cse",        "-fold",
-                                      "-fuse", "-inplace", "-memory", "-cse,-memory"};
+static const char *const choices[] = {NULL,    "none",  "-dead",    "-cse",    "-fold",
+                                      "-late", "-fuse", "-inplace", "-memory", "-cse,-memory"};
 
 static void compare_run(const program *p, graft_graph_exec *exec, graft_rt_device *device) {
   graft_generator *generator = graft_generator_default(device);

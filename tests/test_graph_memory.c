@@ -1,5 +1,5 @@
-/* Where the values of a graph lie: the plan as a table, its promise for any table, what graphs take; and passes that
- * are left out. */
+/* Where the values of a graph lie: the plan as a table, its promise for any table, what graphs take; nodes that move so
+ * that values live shorter; and passes that are left out. */
 #include "graph/graph.h"
 #include "graph_programs.h"
 #include "suite.h"
@@ -113,6 +113,99 @@ START_TEST(values_share_memory) {
 }
 END_TEST
 
+/* --- nodes that run late --- */
+
+/* A program of two inputs of 256 elements, and the numbers of its calls in the order in which they run. */
+typedef struct late_row {
+  const char *name;
+  void (*run)(graft_tensor **in, graft_tensor **out);
+  uint32_t noutputs, count, order[8];
+} late_row;
+
+/* Work in between that needs nothing of the rest: three calls. */
+static graft_tensor *meanwhile(graft_tensor *x) {
+  return CALL(TANH, T(CALL(COS, T(CALL(SIN, T(x))))));
+}
+static void read_much_later(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = CALL(EXP, T(in[0]));
+  out[0] = retained(CALL(MUL_TENSOR, T(meanwhile(in[1])), T(early)));
+}
+static void read_in_a_chain(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = CALL(NEG, T(CALL(EXP, T(in[0]))));
+  out[0] = retained(CALL(MUL_TENSOR, T(meanwhile(in[1])), T(early)));
+}
+static void made_of_what_is_larger(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = TOTAL(CALL(EXP, T(in[0])));
+  out[0] = retained(CALL(MUL_TENSOR, T(meanwhile(in[1])), T(early)));
+}
+static void made_of_what_stays(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *large = CALL(EXP, T(in[0])), *early = TOTAL(large);
+  graft_tensor *other = CALL(SIN, T(large));
+  out[0] = retained(CALL(MUL_TENSOR, T(other), T(early)));
+  out[1] = retained(CALL(MUL_TENSOR, T(large), T(out[0])));
+}
+static void made_of_what_is_written(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = CALL(EXP, T(in[0]));
+  graft_tensor *other = CALL(SIN, T(in[1]));
+  WRITE(in[0], MUL_TENSOR, T(in[0]), T(in[1]));
+  out[0] = retained(CALL(MUL_TENSOR, T(CALL(COS, T(other))), T(early)));
+}
+static void written_later(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = CALL(EXP, T(in[0]));
+  graft_tensor *other = CALL(SIN, T(in[1]));
+  WRITE(early, MUL_TENSOR, T(early), T(in[1]));
+  out[0] = retained(CALL(MUL_TENSOR, T(CALL(COS, T(other))), T(early)));
+}
+static void drawn(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *early = CALL(BERNOULLI_P, T(in[0]), (graft_value){GRAFT_VALUE_FLOAT, 0, {.f = 0.5}});
+  out[0] = retained(CALL(MUL_TENSOR, T(meanwhile(in[1])), T(early)));
+}
+static void seen_outside(graft_tensor **in, graft_tensor **out) {
+  out[0] = retained(CALL(EXP, T(in[0])));
+  out[1] = retained(meanwhile(in[1]));
+}
+
+static const late_row late_rows[] = {
+    {"read much later", read_much_later, 1, 5, {1, 2, 3, 0, 4}},
+    {"a chain that is read much later", read_in_a_chain, 1, 6, {2, 3, 4, 0, 1, 5}},
+    {"made of what is larger", made_of_what_is_larger, 1, 6, {0, 1, 2, 3, 4, 5}},
+    {"made of what stays", made_of_what_stays, 2, 5, {0, 2, 1, 3, 4}},
+    {"made of what is written", made_of_what_is_written, 1, 5, {0, 2, 1, 3, 4}},
+    {"written later", written_later, 1, 5, {0, 2, 1, 3, 4}},
+    {"drawn", drawn, 1, 5, {0, 1, 2, 3, 4}},
+    {"seen outside", seen_outside, 2, 4, {1, 2, 3, 0}},
+};
+
+START_TEST(nodes_run_late) {
+  const late_row *row = &late_rows[_i];
+  const int64_t n = 256;
+  graft_graph *graph;
+  graft_tensor *in[2], *out[2] = {NULL};
+  gr_node *before[8];
+  OK(graft_graph_create(reference(), &graph));
+  for (int i = 0; i < 2; i++)
+    OK(graft_graph_input(graph, (const char[]){(char)('a' + i), 0}, GRAFT_F32, 1, &n, NULL, &in[i]));
+  OK(graft_graph_record_begin(graph));
+  row->run(in, out);
+  OK(graft_graph_record_end(graph));
+  for (uint32_t i = 0; i < row->noutputs; i++)
+    OK(graft_graph_output(graph, (const char[]){(char)('p' + i), 0}, out[i]));
+  ck_assert_uint_eq(graph->nnodes, row->count);
+  for (uint32_t i = 0; i < row->count; i++) before[i] = graph->nodes[i];
+  OK(gr_pass_late(graph));
+  ck_assert_uint_eq(graph->nnodes, row->count);
+  for (uint32_t i = 0; i < row->count; i++) {
+    uint32_t was = 0;
+    while (before[was] != graph->nodes[i]) was++;
+    ck_assert_msg(was == row->order[i], "%s: call %u runs at place %u", row->name, was, i);
+  }
+  sweep();
+  release_all(in, 2);
+  release_all(out, 2);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
 START_TEST(the_environment_takes_passes_out) {
   graft_graph_exec_info info;
   const int64_t n = 3;
@@ -144,10 +237,8 @@ START_TEST(the_environment_takes_passes_out) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(memory_is_planned, ROWS(plans)),
-                              ONCE(plans_keep_values_apart),
-                              ONCE(values_share_memory),
-                              ONCE(the_environment_takes_passes_out),
-                              {0}};
+  const suite_test tests[] = {
+      EACH(memory_is_planned, ROWS(plans)),  ONCE(plans_keep_values_apart),          ONCE(values_share_memory),
+      EACH(nodes_run_late, ROWS(late_rows)), ONCE(the_environment_takes_passes_out), {0}};
   return run_suite("graph_memory", tests, (suite_options){.timeout_s = 60});
 }

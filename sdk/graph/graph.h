@@ -13,7 +13,8 @@
  * A graph speaks of buffers and views, not of tensors that view each other: a buffer is memory of so many bytes, a view
  * says which elements of a buffer an operand is. So aliases need no analysis (two operands share memory where their
  * buffer is one), a mutation is an operand that is written, and an op that gives a view leaves no node: a chain of
- * views is one view. The order of nodes is the order of the calls, and passes keep it.
+ * views is one view. The order of nodes is the order of the calls; of the passes, late and fuse change it, and only
+ * where that changes no value.
  *
  * All sizes are numbers. Sizes that are open until a run would be symbols in gr_view, and a condition list of the graph
  * beside them, of what formulas decided by a size; today a recording holds for its sizes alone.
@@ -125,7 +126,8 @@ enum {
   GR_PASS_FOLD = 4,
   GR_PASS_INPLACE = 8,
   GR_PASS_MEMORY = 16,
-  GR_PASS_FUSE = 32
+  GR_PASS_FUSE = 32,
+  GR_PASS_LATE = 64
 };
 /* Which passes run: all but those that GRAFT_GRAPH_PASSES and `text` (each may be NULL) take out or leave. */
 graft_status gr_choose_passes(const char *text, uint32_t *passes);
@@ -136,6 +138,7 @@ graft_status gr_run_passes(graft_graph *graph, uint32_t passes);
 graft_status gr_pass_dead(graft_graph *graph);
 graft_status gr_pass_cse(graft_graph *graph);
 graft_status gr_pass_fold(graft_graph *graph);
+graft_status gr_pass_late(graft_graph *graph);
 
 /* --- uses.c --- */
 /* How many nodes write each buffer, added to `counts`. */

@@ -1,7 +1,11 @@
 /* Which calls of a graph go together into one kernel. Calls are placed in an order in which they can run: first what
  * can't be fused and waits for nothing, then a group, which takes whatever waits for nothing but it, and so on. So a
  * group can always run at once. Calls of a group run over one space: one shape, or with reductions that and what these
- * leave of it. Of what one writes no other sees other elements. */
+ * leave of it. Of what one writes no other sees other elements.
+ *
+ * A group also moves calls: all run at once, so what the last one waits for is there before any, and what any makes
+ * lives from then on. So a call joins those whose results it reads or whose operands it makes, and others only where
+ * they stand near it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,12 +185,34 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
   return can_see_all(space, c->node);
 }
 
+/* Of two calls that give each other nothing, and that may go together all the same: how far apart they stand at most.
+ * Where both read one tensor, a kernel of both reads it once. */
+enum { NEAR = 3, NEAR_READERS = 16 };
+
+static bool belong_together(const grouping *g, uint32_t a, uint32_t b) {
+  const graft_graph_node *x = g->nodes[a].node, *y = g->nodes[b].node;
+  const uint32_t apart = a < b ? b - a : a - b;
+  if (apart <= NEAR) return true;
+  if (apart <= NEAR_READERS && share(x->reads, x->read_count, y->reads, y->read_count)) return true;
+  return share(x->writes, x->write_count, y->reads, y->read_count) ||
+         share(x->reads, x->read_count, y->writes, y->write_count) ||
+         share(x->writes, x->write_count, y->writes, y->write_count);
+}
+
+static bool is_wanted(const grouping *g, uint32_t n) {
+  for (int i = 0; i < g->nmembers; i++) {
+    if (belong_together(g, n, g->members[i])) return true;
+  }
+  return g->nmembers == 0;
+}
+
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   ocl_fused_space space;
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
-      g->nstages + c->stages > OCL_FUSED_STAGES || !find_space(g, c, &space) || clashes(&space, c->node, c->node)) {
+      g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
+      clashes(&space, c->node, c->node)) {
     return false;
   }
   for (int i = 0; i < g->nmembers; i++) {

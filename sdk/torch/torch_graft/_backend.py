@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-from torch_graft import _kept_programs, _program
+from torch_graft import _kept_programs, _partition, _program
 from torch_graft._device import device_name, is_ours, library
 
 MODES = (None, "default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -14,7 +14,6 @@ def graft(model, inputs, mode=None, options=None):
     """torch.compile(backend="graft"). Modes change nothing: what they ask for is done anyway, or there is nothing to
     tune. options: passes, as graft_graph_compile takes them."""
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     if mode not in MODES:
         raise ValueError(f"torch.compile: backend {device_name()} has no mode {mode!r}; expected one of {MODES[1:]}")
@@ -31,7 +30,7 @@ def graft(model, inputs, mode=None, options=None):
     with _kept_programs.keeping(passes) if kept else contextlib.nullcontext():
         return aot_autograd(
             **compilers,
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=_partition.partition,
             decompositions={},
             keep_inference_input_mutations=True,
         )(model, inputs)
