@@ -14,7 +14,8 @@ extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embeddi
     cf_topic_pointwise_bessel, cf_topic_pointwise_complex, cf_topic_pointwise_elementary, cf_topic_pointwise_gamma,
     cf_topic_pointwise_logic, cf_topic_pointwise_polynomials, cf_topic_pointwise_special, cf_topic_pooling,
     cf_topic_quantized, cf_topic_random, cf_topic_reduction, cf_topic_resample_grid, cf_topic_resample_taps,
-    cf_topic_rnn, cf_topic_scan, cf_topic_scatter, cf_topic_shape, cf_topic_softmax, cf_topic_sorting, cf_topic_sparse;
+    cf_topic_rnn_cells, cf_topic_rnn_layers, cf_topic_scan, cf_topic_scatter, cf_topic_shape, cf_topic_softmax,
+    cf_topic_sorting, cf_topic_sparse;
 
 /* Of ops that plugins bring: run/custom_rows.c fills in the rows of those that are there. */
 extern cf_topic cf_topic_custom;

@@ -55,7 +55,15 @@ TABLES = (
           crow_indices[r + 1], each in the column that col_indices says; columns come in any order and more than once, and
           elements before the first row or behind the last belong to no row. csr_mm is its product with dense [columns, n],
           of shape [rows, n]. csr_sampled_mm gives for each element the sum of products, without conjugation, of its row
-          of left [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row."""),
+          of left [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row.
+          rnn_layer is all steps of one direction of a recurrent layer. input_gates [steps, batch, gates * size] has what
+          the inputs and their bias add to each gate, side by side: input, forget, cell, output (lstm), reset, update,
+          new (gru), or the one of tanh and relu. To it comes the state before the step, hx [batch, size] at first,
+          times the transpose of weight [gates * size, size], and bias; reverse begins with the last step. output has
+          the state after each step, hy and cy (lstm alone) those at the end. With train, reserve [steps, batch, n *
+          size] keeps for the gradient the gates behind their nonlinearity and then the cell (lstm), or what the reset
+          gate multiplies (gru). rnn_layer_backward gives the gradients of gates and first states; that of what comes
+          from the state, grad_hidden_gates, is another than grad_input_gates for gru alone."""),
 )
 
 

@@ -629,10 +629,12 @@ enum {
   OCL_ID_nonzero_static = GRAFT_OP_NONZERO_STATIC,
   OCL_ID_csr_mm = GRAFT_OP_CSR_MM,
   OCL_ID_csr_sampled_mm = GRAFT_OP_CSR_SAMPLED_MM,
+  OCL_ID_rnn_layer = GRAFT_OP_RNN_LAYER,
+  OCL_ID_rnn_layer_backward = GRAFT_OP_RNN_LAYER_BACKWARD,
 };
 
 /* The number of an op, in its table, is its id modulo 10000; this is one more than the greatest. */
-enum { OCL_OP_NUMBERS = 352 };
+enum { OCL_OP_NUMBERS = 354 };
 
 #define OCL_SLOT_FUNCTION(op) graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 OCL_SLOT_FUNCTION(adaptive_avg_pool2d)
@@ -1256,6 +1258,8 @@ OCL_SLOT_FUNCTION(logspace)
 OCL_SLOT_FUNCTION(nonzero_static)
 OCL_SLOT_FUNCTION(csr_mm)
 OCL_SLOT_FUNCTION(csr_sampled_mm)
+OCL_SLOT_FUNCTION(rnn_layer)
+OCL_SLOT_FUNCTION(rnn_layer_backward)
 /* clang-format on */
 
 #endif

@@ -170,6 +170,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   device->compute_units = query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
+  device->largest_group = query_size(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  device->local_bytes = query_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
   bool pocl = is_pocl(id);

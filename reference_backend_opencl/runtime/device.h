@@ -18,6 +18,8 @@ struct graft_device {
   bool has_f64, exact_division;
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
+  size_t largest_group; /* work-items of one */
+  cl_ulong local_bytes; /* local memory of one */
   cl_ulong max_allocation;
   size_t parameter_bytes; /* the most that the arguments of a kernel may have together */
 

@@ -56,6 +56,7 @@
   X(resample)              \
   X(resample_grid)         \
   X(rnn)                   \
+  X(rnn_layer)             \
   X(scan)                  \
   X(scatter_elements)      \
   X(scatter_reduce)        \

@@ -1,4 +1,4 @@
-/* Recurrent cells and their gradients. */
+/* Recurrent cells and their gradients; layer.c has whole layers. */
 #include "kernels/core/direct.h"
 
 /* As rnn.cl counts them. */
@@ -91,5 +91,7 @@ static const ocl_op ops[] = {
      .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(thnn_fused_gru_cell), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(thnn_fused_gru_cell_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(rnn_layer), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(rnn_layer_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
 };
 OCL_FAMILY(rnn, ops)

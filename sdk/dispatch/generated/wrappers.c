@@ -5452,4 +5452,29 @@ graft_status graft_op_csr_sampled_mm(graft_tensor *crow_indices, graft_tensor *c
   };
   return dsp_call_one(GRAFT_OP_CSR_SAMPLED_MM, boxed, 4, out);
 }
+
+graft_status graft_op_rnn_layer(graft_tensor *input_gates, graft_tensor *hx, graft_tensor *cx, graft_tensor *weight,
+                                graft_tensor *bias, const char *mode, bool reverse, bool train, graft_tensor **output,
+                                graft_tensor **hy, graft_tensor **cy, graft_tensor **reserve) {
+  const graft_value boxed[] = {
+    graft_value_tensor(input_gates), graft_value_tensor(hx), graft_value_tensor(cx), graft_value_tensor(weight),
+    graft_value_tensor(bias), wrap_str(mode), graft_value_bool(reverse), graft_value_bool(train),
+  };
+  graft_tensor **const boxed_outs[] = {output, hy, cy, reserve};
+  return dsp_call_each(GRAFT_OP_RNN_LAYER, boxed, 8, boxed_outs, 4);
+}
+
+graft_status graft_op_rnn_layer_backward(graft_tensor *grad_output, graft_tensor *grad_hy, graft_tensor *grad_cy,
+                                         graft_tensor *output, graft_tensor *hx, graft_tensor *cx, graft_tensor *weight,
+                                         graft_tensor *reserve, const char *mode, bool reverse,
+                                         graft_tensor **grad_input_gates, graft_tensor **grad_hidden_gates,
+                                         graft_tensor **grad_hx, graft_tensor **grad_cx) {
+  const graft_value boxed[] = {
+    graft_value_tensor(grad_output), graft_value_tensor(grad_hy), graft_value_tensor(grad_cy),
+    graft_value_tensor(output), graft_value_tensor(hx), graft_value_tensor(cx), graft_value_tensor(weight),
+    graft_value_tensor(reserve), wrap_str(mode), graft_value_bool(reverse),
+  };
+  graft_tensor **const boxed_outs[] = {grad_input_gates, grad_hidden_gates, grad_hx, grad_cx};
+  return dsp_call_each(GRAFT_OP_RNN_LAYER_BACKWARD, boxed, 10, boxed_outs, 4);
+}
 /* clang-format on */

@@ -2903,6 +2903,26 @@ GRAFT_EXPORT graft_status graft_op_csr_mm(graft_tensor *crow_indices, graft_tens
 GRAFT_EXPORT graft_status graft_op_csr_sampled_mm(graft_tensor *crow_indices, graft_tensor *col_indices,
                                                   graft_tensor *left, graft_tensor *right, graft_tensor **out);
 
+/* graft::rnn_layer(Tensor input_gates, Tensor hx, Tensor? cx, Tensor weight, Tensor? bias, str mode, bool
+ * reverse=False, bool train=False) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve) */
+GRAFT_EXPORT graft_status graft_op_rnn_layer(graft_tensor *input_gates, graft_tensor *hx,
+                                             GRAFT_NULLABLE graft_tensor *cx, graft_tensor *weight,
+                                             GRAFT_NULLABLE graft_tensor *bias, const char *mode, bool reverse,
+                                             bool train, graft_tensor **output, graft_tensor **hy, graft_tensor **cy,
+                                             graft_tensor **reserve);
+
+/* graft::rnn_layer_backward(Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, Tensor output, Tensor hx, Tensor?
+ * cx, Tensor weight, Tensor? reserve, str mode, bool reverse=False) -> (Tensor grad_input_gates, Tensor
+ * grad_hidden_gates, Tensor grad_hx, Tensor grad_cx) */
+GRAFT_EXPORT graft_status graft_op_rnn_layer_backward(GRAFT_NULLABLE graft_tensor *grad_output,
+                                                      GRAFT_NULLABLE graft_tensor *grad_hy,
+                                                      GRAFT_NULLABLE graft_tensor *grad_cy, graft_tensor *output,
+                                                      graft_tensor *hx, GRAFT_NULLABLE graft_tensor *cx,
+                                                      graft_tensor *weight, GRAFT_NULLABLE graft_tensor *reserve,
+                                                      const char *mode, bool reverse, graft_tensor **grad_input_gates,
+                                                      graft_tensor **grad_hidden_gates, graft_tensor **grad_hx,
+                                                      graft_tensor **grad_cx);
+
 #ifdef __cplusplus
 }
 #endif

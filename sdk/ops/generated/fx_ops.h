@@ -6051,6 +6051,45 @@ static inline graft_tensor *fx_csr_sampled_mm(fx *builder, graft_tensor *crow_in
   fx_call(builder, GRAFT_OP_CSR_SAMPLED_MM, boxed, 4, &boxed_out, 1);
   return boxed_out;
 }
+
+/* graft::rnn_layer(Tensor input_gates, Tensor hx, Tensor? cx, Tensor weight, Tensor? bias, str mode, bool
+ * reverse=False, bool train=False) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve) */
+static inline void fx_rnn_layer(fx *builder, graft_tensor *input_gates, graft_tensor *hx, graft_tensor *cx,
+                                graft_tensor *weight, graft_tensor *bias, const char *mode, bool reverse, bool train,
+                                graft_tensor **output, graft_tensor **hy, graft_tensor **cy, graft_tensor **reserve) {
+  const graft_value boxed[] = {
+    graft_value_tensor(input_gates), graft_value_tensor(hx), graft_value_tensor(cx), graft_value_tensor(weight),
+    graft_value_tensor(bias), wrap_str(mode), graft_value_bool(reverse), graft_value_bool(train),
+  };
+  graft_tensor *boxed_outs[4] = {NULL};
+  fx_call(builder, GRAFT_OP_RNN_LAYER, boxed, 8, boxed_outs, 4);
+  *output = boxed_outs[0];
+  *hy = boxed_outs[1];
+  *cy = boxed_outs[2];
+  *reserve = boxed_outs[3];
+}
+
+/* graft::rnn_layer_backward(Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, Tensor output, Tensor hx, Tensor?
+ * cx, Tensor weight, Tensor? reserve, str mode, bool reverse=False) -> (Tensor grad_input_gates, Tensor
+ * grad_hidden_gates, Tensor grad_hx, Tensor grad_cx) */
+static inline void fx_rnn_layer_backward(fx *builder, graft_tensor *grad_output, graft_tensor *grad_hy,
+                                         graft_tensor *grad_cy, graft_tensor *output, graft_tensor *hx,
+                                         graft_tensor *cx, graft_tensor *weight, graft_tensor *reserve,
+                                         const char *mode, bool reverse, graft_tensor **grad_input_gates,
+                                         graft_tensor **grad_hidden_gates, graft_tensor **grad_hx,
+                                         graft_tensor **grad_cx) {
+  const graft_value boxed[] = {
+    graft_value_tensor(grad_output), graft_value_tensor(grad_hy), graft_value_tensor(grad_cy),
+    graft_value_tensor(output), graft_value_tensor(hx), graft_value_tensor(cx), graft_value_tensor(weight),
+    graft_value_tensor(reserve), wrap_str(mode), graft_value_bool(reverse),
+  };
+  graft_tensor *boxed_outs[4] = {NULL};
+  fx_call(builder, GRAFT_OP_RNN_LAYER_BACKWARD, boxed, 10, boxed_outs, 4);
+  *grad_input_gates = boxed_outs[0];
+  *grad_hidden_gates = boxed_outs[1];
+  *grad_hx = boxed_outs[2];
+  *grad_cx = boxed_outs[3];
+}
 /* clang-format on */
 
 #endif

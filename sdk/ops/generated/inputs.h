@@ -4776,6 +4776,28 @@ static inline in_csr_sampled_mm in_csr_sampled_mm_of(const graft_value *args) {
   return (in_csr_sampled_mm){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
     unwrap_tensor(&args[3])};
 }
+
+/* graft::rnn_layer(Tensor input_gates, Tensor hx, Tensor? cx, Tensor weight, Tensor? bias, str mode, bool
+ * reverse=False, bool train=False) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve) */
+typedef struct in_rnn_layer { graft_tensor *input_gates; graft_tensor *hx; graft_tensor *cx; graft_tensor *weight;
+  graft_tensor *bias; const char *mode; bool reverse; bool train; } in_rnn_layer;
+static inline in_rnn_layer in_rnn_layer_of(const graft_value *args) {
+  return (in_rnn_layer){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
+    unwrap_tensor(&args[3]), unwrap_tensor(&args[4]), unwrap_str(&args[5]), unwrap_bool(&args[6]),
+    unwrap_bool(&args[7])};
+}
+
+/* graft::rnn_layer_backward(Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, Tensor output, Tensor hx, Tensor?
+ * cx, Tensor weight, Tensor? reserve, str mode, bool reverse=False) -> (Tensor grad_input_gates, Tensor
+ * grad_hidden_gates, Tensor grad_hx, Tensor grad_cx) */
+typedef struct in_rnn_layer_backward { graft_tensor *grad_output; graft_tensor *grad_hy; graft_tensor *grad_cy;
+  graft_tensor *output; graft_tensor *hx; graft_tensor *cx; graft_tensor *weight; graft_tensor *reserve; const char
+  *mode; bool reverse; } in_rnn_layer_backward;
+static inline in_rnn_layer_backward in_rnn_layer_backward_of(const graft_value *args) {
+  return (in_rnn_layer_backward){unwrap_tensor(&args[0]), unwrap_tensor(&args[1]), unwrap_tensor(&args[2]),
+    unwrap_tensor(&args[3]), unwrap_tensor(&args[4]), unwrap_tensor(&args[5]), unwrap_tensor(&args[6]),
+    unwrap_tensor(&args[7]), unwrap_str(&args[8]), unwrap_bool(&args[9])};
+}
 /* clang-format on */
 
 #endif

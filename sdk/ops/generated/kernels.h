@@ -695,6 +695,8 @@ graft_status kernel_logspace(const graft_exec *exec, const graft_args_logspace *
 graft_status kernel_nonzero_static(const graft_exec *exec, const graft_args_nonzero_static *args);
 graft_status kernel_csr_mm(const graft_exec *exec, const graft_args_csr_mm *args);
 graft_status kernel_csr_sampled_mm(const graft_exec *exec, const graft_args_csr_sampled_mm *args);
+graft_status kernel_rnn_layer(const graft_exec *exec, const graft_args_rnn_layer *args);
+graft_status kernel_rnn_layer_backward(const graft_exec *exec, const graft_args_rnn_layer_backward *args);
 /* clang-format on */
 
 #endif

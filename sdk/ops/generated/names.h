@@ -2297,6 +2297,16 @@ enum { ID_csr_sampled_mm = GRAFT_OP_CSR_SAMPLED_MM };
 enum { ARG_csr_sampled_mm_crow_indices, ARG_csr_sampled_mm_col_indices, ARG_csr_sampled_mm_left,
   ARG_csr_sampled_mm_right };
 enum { OUT_csr_sampled_mm_out };
+enum { ID_rnn_layer = GRAFT_OP_RNN_LAYER };
+enum { ARG_rnn_layer_input_gates, ARG_rnn_layer_hx, ARG_rnn_layer_cx, ARG_rnn_layer_weight, ARG_rnn_layer_bias,
+  ARG_rnn_layer_mode, ARG_rnn_layer_reverse, ARG_rnn_layer_train };
+enum { OUT_rnn_layer_output, OUT_rnn_layer_hy, OUT_rnn_layer_cy, OUT_rnn_layer_reserve };
+enum { ID_rnn_layer_backward = GRAFT_OP_RNN_LAYER_BACKWARD };
+enum { ARG_rnn_layer_backward_grad_output, ARG_rnn_layer_backward_grad_hy, ARG_rnn_layer_backward_grad_cy,
+  ARG_rnn_layer_backward_output, ARG_rnn_layer_backward_hx, ARG_rnn_layer_backward_cx, ARG_rnn_layer_backward_weight,
+  ARG_rnn_layer_backward_reserve, ARG_rnn_layer_backward_mode, ARG_rnn_layer_backward_reverse };
+enum { OUT_rnn_layer_backward_grad_input_gates, OUT_rnn_layer_backward_grad_hidden_gates,
+  OUT_rnn_layer_backward_grad_hx, OUT_rnn_layer_backward_grad_cx };
 /* clang-format on */
 
 #endif

@@ -1,14 +1,15 @@
-/* Recurrent cells: what an LSTM or GRU step does after its two matrix products, and its gradient.
+/* Recurrent cells: what an LSTM or GRU step does after its two matrix products, and its gradient. layer.c has all steps
+ * of a layer in one op.
  *
- * Gates lie side by side in a row: input, forget, cell, output for an LSTM; reset, update, new for a GRU. The workspace
- * of an LSTM holds the four after their nonlinearity. That of a GRU holds the three, the old state, and what the reset
- * gate multiplies. */
+ * The workspace of an LSTM holds its four gates after their nonlinearity. That of a GRU holds the three, the old state,
+ * and what the reset gate multiplies. */
+#include "ops/rnn/rnn.h"
+
 #include "ops/core/ref.h"
 #include "ops/core/table.h"
 #include "ops/generated/fx_ops.h"
 
-enum { INPUT_GATE, FORGET_GATE, CELL_GATE, OUTPUT_GATE, LSTM_GATES };
-enum { RESET_GATE, UPDATE_GATE, NEW_GATE, GRU_GATES, OLD_STATE = GRU_GATES, RESET_PART, GRU_KEPT };
+enum { OLD_STATE = GRU_GATES, RESET_PART, GRU_KEPT };
 
 /* Where the arguments of both cells stand, of which all are saved. */
 enum {
@@ -246,7 +247,7 @@ graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
 
 /* --- the same on tensors, for decompositions and for gradients of gradients --- */
 
-static graft_tensor *part(fx *s, graft_tensor *t, int64_t k, int64_t width) {
+graft_tensor *rnn_part(fx *s, graft_tensor *t, int64_t k, int64_t width) {
   int64_t from = k * width, to = from + width;
   return s->status || !t ? NULL : fx_slice_Tensor(s, t, 1, &from, &to, 1);
 }
@@ -255,46 +256,50 @@ static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {
   return a && b ? fx_add(s, a, b) : a ? a : b;
 }
 
-/* y (1 - y) and 1 - y^2: the slopes of sigmoid and tanh. */
+/* y (1 - y): the slope of sigmoid. */
 static graft_tensor *sigmoid_slope(fx *s, graft_tensor *y) {
   return fx_sub(s, y, fx_mul(s, y, y));
 }
-static graft_tensor *tanh_slope(fx *s, graft_tensor *y) {
+graft_tensor *rnn_tanh_slope(fx *s, graft_tensor *y) {
   return fx_adds(s, fx_neg(s, fx_mul(s, y, y)), 1);
 }
 
-typedef struct lstm {
-  graft_tensor *gates[LSTM_GATES], *cy;
-} lstm;
-
-static lstm lstm_of(fx *s, const graft_value *args) {
-  const in_thnn_fused_lstm_cell in = in_thnn_fused_lstm_cell_of(args);
-  graft_tensor *sum = fx_add(s, in.input_gates, in.hidden_gates);
-  if (in.input_bias) sum = fx_add(s, sum, fx_add(s, in.input_bias, in.hidden_bias));
-  lstm l;
+rnn_lstm rnn_lstm_of(fx *s, graft_tensor *sum, graft_tensor *cx) {
+  rnn_lstm l;
   for (int k = 0; k < LSTM_GATES; k++) {
-    graft_tensor *x = part(s, sum, k, in.cx->sizes[1]);
+    graft_tensor *x = rnn_part(s, sum, k, cx ? cx->sizes[1] : 0);
     l.gates[k] = k == CELL_GATE ? fx_tanh(s, x) : fx_sigmoid(s, x);
   }
-  graft_tensor *kept = fx_mul(s, l.gates[FORGET_GATE], in.cx);
+  graft_tensor *kept = fx_mul(s, l.gates[FORGET_GATE], cx);
   l.cy = fx_add(s, kept, fx_mul(s, l.gates[INPUT_GATE], l.gates[CELL_GATE]));
   return l;
 }
 
+graft_tensor *rnn_lstm_output(fx *s, const rnn_lstm *l) {
+  return fx_mul(s, l->gates[OUTPUT_GATE], fx_tanh(s, l->cy));
+}
+
+static rnn_lstm lstm_of(fx *s, const graft_value *args) {
+  const in_thnn_fused_lstm_cell in = in_thnn_fused_lstm_cell_of(args);
+  graft_tensor *sum = fx_add(s, in.input_gates, in.hidden_gates);
+  if (in.input_bias) sum = fx_add(s, sum, fx_add(s, in.input_bias, in.hidden_bias));
+  return rnn_lstm_of(s, sum, in.cx);
+}
+
 static void decompose_lstm(fx *s, const op_call *c, graft_tensor **outs) {
-  lstm l = lstm_of(s, c->args);
-  outs[HY] = fx_mul(s, l.gates[OUTPUT_GATE], fx_tanh(s, l.cy));
+  rnn_lstm l = lstm_of(s, c->args);
+  outs[HY] = rnn_lstm_output(s, &l);
   outs[CY] = l.cy;
   if (!s->status) outs[LSTM_WORKSPACE] = fx_cat(s, l.gates, LSTM_GATES, 1);
 }
 
-static void lstm_backward(fx *s, const lstm *l, graft_tensor *cx, graft_tensor *gh, graft_tensor *gc,
-                          graft_tensor **gates, graft_tensor **to_cx) {
+void rnn_lstm_backward(fx *s, const rnn_lstm *l, graft_tensor *cx, graft_tensor *gh, graft_tensor *gc,
+                       graft_tensor **gates, graft_tensor **to_cx) {
   graft_tensor *const *g = l->gates, *t = fx_tanh(s, l->cy), *d[LSTM_GATES];
-  if (gh) gc = plus(s, gc, fx_mul(s, fx_mul(s, gh, g[OUTPUT_GATE]), tanh_slope(s, t)));
+  if (gh) gc = plus(s, gc, fx_mul(s, fx_mul(s, gh, g[OUTPUT_GATE]), rnn_tanh_slope(s, t)));
   d[INPUT_GATE] = fx_mul(s, fx_mul(s, gc, g[CELL_GATE]), sigmoid_slope(s, g[INPUT_GATE]));
   d[FORGET_GATE] = fx_mul(s, fx_mul(s, gc, cx), sigmoid_slope(s, g[FORGET_GATE]));
-  d[CELL_GATE] = fx_mul(s, fx_mul(s, gc, g[INPUT_GATE]), tanh_slope(s, g[CELL_GATE]));
+  d[CELL_GATE] = fx_mul(s, fx_mul(s, gc, g[INPUT_GATE]), rnn_tanh_slope(s, g[CELL_GATE]));
   d[OUTPUT_GATE] = gh ? fx_mul(s, fx_mul(s, gh, t), sigmoid_slope(s, g[OUTPUT_GATE])) : fx_zeros_like(s, d[INPUT_GATE]);
   if (!s->status) *gates = fx_cat(s, d, LSTM_GATES, 1);
   *to_cx = fx_mul(s, gc, g[FORGET_GATE]);
@@ -302,44 +307,48 @@ static void lstm_backward(fx *s, const lstm *l, graft_tensor *cx, graft_tensor *
 
 static void decompose_lstm_backward(fx *s, const op_call *c, graft_tensor **outs) {
   const in_thnn_fused_lstm_cell_backward_impl in = in_thnn_fused_lstm_cell_backward_impl_of(c->args);
-  lstm l = {.cy = in.cy};
-  for (int k = 0; k < LSTM_GATES; k++) l.gates[k] = part(s, in.workspace, k, in.cx->sizes[1]);
-  lstm_backward(s, &l, in.cx, in.grad_hy, in.grad_cy, &outs[TO_GATES], &outs[TO_CX]);
+  rnn_lstm l = {.cy = in.cy};
+  for (int k = 0; k < LSTM_GATES; k++) l.gates[k] = rnn_part(s, in.workspace, k, in.cx->sizes[1]);
+  rnn_lstm_backward(s, &l, in.cx, in.grad_hy, in.grad_cy, &outs[TO_GATES], &outs[TO_CX]);
   if (c->out_wanted[TO_BIAS]) outs[TO_BIAS] = fx_sum(s, outs[TO_GATES], 1, false);
 }
 
-typedef struct gru {
-  graft_tensor *r, *z, *new, *hx, *hidden;
-} gru;
+rnn_gru rnn_gru_of(fx *s, graft_tensor *input, graft_tensor *hidden, graft_tensor *hx) {
+  graft_tensor *both = fx_add(s, input, hidden);
+  int64_t width = hx ? hx->sizes[1] : 0;
+  rnn_gru g = {.r = fx_sigmoid(s, rnn_part(s, both, RESET_GATE, width)),
+               .z = fx_sigmoid(s, rnn_part(s, both, UPDATE_GATE, width)),
+               .hx = hx,
+               .hidden = rnn_part(s, hidden, NEW_GATE, width)};
+  g.new = fx_tanh(s, fx_add(s, rnn_part(s, input, NEW_GATE, width), fx_mul(s, g.r, g.hidden)));
+  return g;
+}
 
-static gru gru_of(fx *s, const graft_value *args) {
+graft_tensor *rnn_gru_output(fx *s, const rnn_gru *g) {
+  return fx_add(s, g->new, fx_mul(s, g->z, fx_sub(s, g->hx, g->new)));
+}
+
+static rnn_gru gru_of(fx *s, const graft_value *args) {
   const in_thnn_fused_gru_cell in = in_thnn_fused_gru_cell_of(args);
   graft_tensor *input = in.input_gates, *hidden = in.hidden_gates;
   if (in.input_bias) {
     input = fx_add(s, input, in.input_bias);
     hidden = fx_add(s, hidden, in.hidden_bias);
   }
-  graft_tensor *both = fx_add(s, input, hidden);
-  int64_t width = in.hx->sizes[1];
-  gru g = {.r = fx_sigmoid(s, part(s, both, RESET_GATE, width)),
-           .z = fx_sigmoid(s, part(s, both, UPDATE_GATE, width)),
-           .hx = in.hx,
-           .hidden = part(s, hidden, NEW_GATE, width)};
-  g.new = fx_tanh(s, fx_add(s, part(s, input, NEW_GATE, width), fx_mul(s, g.r, g.hidden)));
-  return g;
+  return rnn_gru_of(s, input, hidden, in.hx);
 }
 
 static void decompose_gru(fx *s, const op_call *c, graft_tensor **outs) {
-  gru g = gru_of(s, c->args);
-  outs[HY] = fx_add(s, g.new, fx_mul(s, g.z, fx_sub(s, g.hx, g.new)));
+  rnn_gru g = gru_of(s, c->args);
+  outs[HY] = rnn_gru_output(s, &g);
   graft_tensor *kept[] = {g.r, g.z, g.new, g.hx, g.hidden};
   if (!s->status) outs[GRU_WORKSPACE] = fx_cat(s, kept, GRU_KEPT, 1);
 }
 
-static void gru_backward(fx *s, const gru *g, graft_tensor *grad, graft_tensor **to_input, graft_tensor **to_hidden,
-                         graft_tensor **to_hx) {
+void rnn_gru_backward(fx *s, const rnn_gru *g, graft_tensor *grad, graft_tensor **to_input, graft_tensor **to_hidden,
+                      graft_tensor **to_hx) {
   graft_tensor *kept = fx_mul(s, grad, g->z);
-  graft_tensor *dn = fx_mul(s, fx_sub(s, grad, kept), tanh_slope(s, g->new));
+  graft_tensor *dn = fx_mul(s, fx_sub(s, grad, kept), rnn_tanh_slope(s, g->new));
   graft_tensor *dz = fx_mul(s, fx_mul(s, grad, fx_sub(s, g->hx, g->new)), sigmoid_slope(s, g->z));
   graft_tensor *dr = fx_mul(s, fx_mul(s, dn, g->hidden), sigmoid_slope(s, g->r)), *dh = fx_mul(s, dn, g->r);
   *to_hx = kept;
@@ -351,9 +360,9 @@ static void gru_backward(fx *s, const gru *g, graft_tensor *grad, graft_tensor *
 static void decompose_gru_backward(fx *s, const op_call *c, graft_tensor **outs) {
   const in_thnn_fused_gru_cell_backward in = in_thnn_fused_gru_cell_backward_of(c->args);
   graft_tensor *kept[GRU_KEPT];
-  for (int k = 0; k < GRU_KEPT; k++) kept[k] = part(s, in.workspace, k, in.grad_hy->sizes[1]);
-  gru g = {kept[RESET_GATE], kept[UPDATE_GATE], kept[NEW_GATE], kept[OLD_STATE], kept[RESET_PART]};
-  gru_backward(s, &g, in.grad_hy, &outs[TO_INPUT], &outs[TO_HIDDEN], &outs[TO_HX]);
+  for (int k = 0; k < GRU_KEPT; k++) kept[k] = rnn_part(s, in.workspace, k, in.grad_hy->sizes[1]);
+  rnn_gru g = {kept[RESET_GATE], kept[UPDATE_GATE], kept[NEW_GATE], kept[OLD_STATE], kept[RESET_PART]};
+  rnn_gru_backward(s, &g, in.grad_hy, &outs[TO_INPUT], &outs[TO_HIDDEN], &outs[TO_HX]);
   for (int i = 0; i < 2 && c->out_wanted[TO_INPUT_BIAS + i]; i++) {
     outs[TO_INPUT_BIAS + i] = fx_sum(s, outs[TO_INPUT + i], 1, false);
   }
@@ -366,8 +375,8 @@ static void vjp_lstm(op_vjp *v) {
   graft_tensor *gates = NULL, *to_cx = NULL, *bias = NULL, *cx = vjp_arg(v, STATE);
   bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
   if (v->create_graph) {
-    lstm l = lstm_of(s, v->args);
-    lstm_backward(s, &l, cx, v->g[HY], v->g[CY], &gates, &to_cx);
+    rnn_lstm l = lstm_of(s, v->args);
+    rnn_lstm_backward(s, &l, cx, v->g[HY], v->g[CY], &gates, &to_cx);
     if (wants_bias) bias = fx_sum(s, gates, 1, false);
   } else {
     fx_thnn_fused_lstm_cell_backward_impl(s, v->g[HY], v->g[CY], cx, v->outs[CY], v->outs[LSTM_WORKSPACE], wants_bias,
@@ -383,8 +392,8 @@ static void vjp_gru(op_vjp *v) {
   bool wants_bias = vjp_needs(v, INPUT_BIAS) || vjp_needs(v, HIDDEN_BIAS);
   if (!v->g[HY]) return;
   if (v->create_graph) {
-    gru g = gru_of(s, v->args);
-    gru_backward(s, &g, v->g[HY], &d[TO_INPUT], &d[TO_HIDDEN], &d[TO_HX]);
+    rnn_gru g = gru_of(s, v->args);
+    rnn_gru_backward(s, &g, v->g[HY], &d[TO_INPUT], &d[TO_HIDDEN], &d[TO_HX]);
     for (int i = 0; i < 2 && wants_bias; i++) d[TO_INPUT_BIAS + i] = fx_sum(s, d[TO_INPUT + i], 1, false);
   } else {
     fx_thnn_fused_gru_cell_backward(s, v->g[HY], v->outs[GRU_WORKSPACE], wants_bias, &d[TO_INPUT], &d[TO_HIDDEN],

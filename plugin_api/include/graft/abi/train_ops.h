@@ -4507,6 +4507,53 @@ typedef struct graft_args_csr_sampled_mm {
 typedef graft_status (*graft_csr_sampled_mm_fn)(const graft_exec *exec,
                                                 const graft_args_csr_sampled_mm *args) GRAFT_NOEXCEPT;
 
+/* graft::rnn_layer(Tensor input_gates, Tensor hx, Tensor? cx, Tensor weight, Tensor? bias, str mode, bool
+ * reverse=False, bool train=False) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve)
+ * Prepared: input_gates, hx, cx, weight, bias promoted; cy, reserve may be NULL. */
+typedef struct graft_args_rnn_layer {
+  graft_args head;
+  const graft_tensor_desc *input_gates;
+  const graft_tensor_desc *hx;
+  const graft_tensor_desc *cx;
+  const graft_tensor_desc *weight;
+  const graft_tensor_desc *bias;
+  uint32_t mode; /* GRAFT_STR_RNN_MODE_* */
+  uint8_t reverse;
+  uint8_t train;
+  uint8_t reserved_0[2];
+  const graft_tensor_desc *output;
+  const graft_tensor_desc *hy;
+  const graft_tensor_desc *cy;
+  const graft_tensor_desc *reserve;
+} graft_args_rnn_layer;
+typedef graft_status (*graft_rnn_layer_fn)(const graft_exec *exec, const graft_args_rnn_layer *args) GRAFT_NOEXCEPT;
+
+/* graft::rnn_layer_backward(Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, Tensor output, Tensor hx, Tensor?
+ * cx, Tensor weight, Tensor? reserve, str mode, bool reverse=False) -> (Tensor grad_input_gates, Tensor
+ * grad_hidden_gates, Tensor grad_hx, Tensor grad_cx)
+ * Prepared: grad_output, grad_hy, grad_cy, output, hx, cx, weight, reserve promoted; grad_hidden_gates, grad_cx may be
+ * NULL. */
+typedef struct graft_args_rnn_layer_backward {
+  graft_args head;
+  const graft_tensor_desc *grad_output;
+  const graft_tensor_desc *grad_hy;
+  const graft_tensor_desc *grad_cy;
+  const graft_tensor_desc *output;
+  const graft_tensor_desc *hx;
+  const graft_tensor_desc *cx;
+  const graft_tensor_desc *weight;
+  const graft_tensor_desc *reserve;
+  uint32_t mode; /* GRAFT_STR_RNN_MODE_* */
+  uint8_t reverse;
+  uint8_t reserved_0[3];
+  const graft_tensor_desc *grad_input_gates;
+  const graft_tensor_desc *grad_hidden_gates;
+  const graft_tensor_desc *grad_hx;
+  const graft_tensor_desc *grad_cx;
+} graft_args_rnn_layer_backward;
+typedef graft_status (*graft_rnn_layer_backward_fn)(const graft_exec *exec,
+                                                    const graft_args_rnn_layer_backward *args) GRAFT_NOEXCEPT;
+
 /* The table `train`: what eager training and inference reach beyond core. A slot that is NULL is not implemented. Grows
  * at the end; views and what PyTorch composes have an id and no slot. Some names are macros in <math.h>: call a slot as
  * (table->isnan)(exec, args). */
@@ -4514,7 +4561,15 @@ typedef graft_status (*graft_csr_sampled_mm_fn)(const graft_exec *exec,
  * crow_indices[r + 1], each in the column that col_indices says; columns come in any order and more than once, and
  * elements before the first row or behind the last belong to no row. csr_mm is its product with dense [columns, n], of
  * shape [rows, n]. csr_sampled_mm gives for each element the sum of products, without conjugation, of its row of left
- * [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row. */
+ * [rows, n] and the row of right [columns, n] that its column names; 0 for elements of no row. rnn_layer is all steps
+ * of one direction of a recurrent layer. input_gates [steps, batch, gates * size] has what the inputs and their bias
+ * add to each gate, side by side: input, forget, cell, output (lstm), reset, update, new (gru), or the one of tanh and
+ * relu. To it comes the state before the step, hx [batch, size] at first, times the transpose of weight [gates * size,
+ * size], and bias; reverse begins with the last step. output has the state after each step, hy and cy (lstm alone)
+ * those at the end. With train, reserve [steps, batch, n * size] keeps for the gradient the gates behind their
+ * nonlinearity and then the cell (lstm), or what the reset gate multiplies (gru). rnn_layer_backward gives the
+ * gradients of gates and first states; that of what comes from the state, grad_hidden_gates, is another than
+ * grad_input_gates for gru alone. */
 typedef struct graft_train_ops {
   size_t struct_size;
   graft_amp_foreach_non_finite_check_and_unscale_fn amp_foreach_non_finite_check_and_unscale;
@@ -4866,6 +4921,8 @@ typedef struct graft_train_ops {
   graft_nonzero_static_fn nonzero_static;
   graft_csr_mm_fn csr_mm;
   graft_csr_sampled_mm_fn csr_sampled_mm;
+  graft_rnn_layer_fn rnn_layer;
+  graft_rnn_layer_backward_fn rnn_layer_backward;
 } graft_train_ops;
 
 #ifdef __cplusplus

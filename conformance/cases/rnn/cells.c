@@ -227,4 +227,4 @@ static const cf_op cf_rnn_ops[] = {
      CF_R_CUSTOM(cf_l_gru_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
 };
 
-CF_TOPIC(rnn, "rnn", cf_rnn_ops);
+CF_TOPIC(rnn_cells, "rnn", cf_rnn_ops);
