@@ -9,6 +9,7 @@ typedef struct plan {
   int64_t outer, inner, outer_pad, inner_pad, width_pad;
   int64_t rows, blocks, near; /* of a work-group, work-groups, what each holds near itself */
   size_t together, slices;    /* work-items, and into how many parts they cut a sum */
+  int own;                    /* chunks of four factors that each keeps */
 } plan;
 
 /* Local arrays come in few sizes, so that sizes of layers share programs. 0: there is not so much. */
@@ -44,6 +45,9 @@ static void plan_cpu(plan *p, const graft_device *device, int64_t batch) {
  * a product of the whole batch a step is faster. */
 #define MOST_READ ((int64_t)160 << 20)
 
+/* So many chunks of four numbers leave a work-item of a group of 512 the registers that it needs beside them. */
+enum { OWN_CHUNKS = 16 };
+
 static graft_status plan_gpu(plan *p, const graft_device *device, int64_t batch, uint32_t bytes) {
   p->outer_pad = p->outer;
   p->inner_pad = ocl_round_up(p->inner, 4);
@@ -53,6 +57,9 @@ static graft_status plan_gpu(plan *p, const graft_device *device, int64_t batch,
   p->rows = rows_for(device, batch);
   while (p->rows > 1 && !near_size(device, near_of(p, p->rows), bytes)) p->rows /= 2;
   p->near = near_size(device, near_of(p, p->rows), bytes);
+  const int64_t part = p->inner_pad / 4 / (int64_t)p->slices;
+  const bool even = p->inner_pad / 4 % (int64_t)p->slices == 0 && p->outer * (int64_t)p->slices <= (int64_t)p->together;
+  p->own = bytes == 4 && even && part >= OWN_CHUNKS ? OWN_CHUNKS : 0;
   int64_t groups = ocl_ceil_divide(batch, p->rows);
   bool serves = p->near && groups * p->outer * p->inner * bytes <= MOST_READ;
   return serves ? GRAFT_OK : GRAFT_UNIMPLEMENTED;
@@ -68,6 +75,8 @@ static void write_head(ocl_text *head, const void *of) {
                p->slices);
   /* on a CPU it lies in a buffer, and its size is no constant */
   ocl_text_add(head, "#define NEAR_SIZE %d\n", p->together > 1 ? (int)p->near : 0);
+  const bool one = p->together > 1 && p->rows * p->width_pad <= (int64_t)p->together;
+  ocl_text_add(head, "#define OWN %d\n#define ONE_PIECE %d\n", p->own, one);
 }
 
 enum { PLACES = 14, WEIGHT = 10, PACKED = 12, SCRATCH };

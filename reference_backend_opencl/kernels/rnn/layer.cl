@@ -4,7 +4,9 @@
  *
  * Forward, sources are the states and sums what they add to the gates; backward sources are the gradients of the gates
  * and sums what they add to that of the state. The head defines MODE, as GRAFT_STR_RNN_MODE_*, BACKWARD, ROWS, TOGETHER,
- * SLICES (parts of a sum, by different work-items), NEAR_SIZE, and what there is of what may be absent. */
+ * SLICES (parts of a sum, by different work-items), NEAR_SIZE, and what there is of what may be absent. With ONE_PIECE no
+ * work-item has more than one piece, so that what it reads of a step can come before the product; with OWN each has the
+ * first OWN chunks of its part of the weight in registers, for all steps. */
 #define LSTM 1
 #define GRU 2
 #define TANH 3
@@ -41,6 +43,7 @@ DEFINE_ACCESS(value, D)
 #define ITEM 0
 #define SYNC
 #define CHUNK 1
+#define CHUNK_OF CT
 #else
 #define NEAR __local
 #define EACH_BLOCK const long block = get_group_id(0);
@@ -89,7 +92,8 @@ KERNEL pack(PLACES_HERE, numbers n) {
 }
 
 #if LOCAL == 1
-static void multiply(__global const CT *factors, __global const CT *sources, __global CT *sums, numbers n) {
+static void multiply(__global const CT *factors, const CT *own, __global const CT *sources, __global CT *sums,
+                     numbers n) {
   for (long outer = 0; outer < OUTER_PAD; outer += 2 * VEC) {
     VT a[ROWS], b[ROWS];
     for (int r = 0; r < ROWS; r++) a[r] = b[r] = (VT)0;
@@ -109,27 +113,35 @@ static void multiply(__global const CT *factors, __global const CT *sources, __g
   }
 }
 #else
-static INLINED void multiply(__global const CT *factors, __local const CT *sources, __local CT *sums, numbers n) {
-  enum { LANES = TOGETHER / SLICES };
+enum { LANES = TOGETHER / SLICES };
+
+#define MULTIPLY_CHUNK(four, c)                                                                 \
+  for (int r = 0; r < ROWS; r++) {                                                              \
+    const CHUNK_OF source = *(__local const CHUNK_OF *)(sources + r * inner + (c) * CHUNK);     \
+    sum[r] = fma((four).x, source.x, sum[r]);                                                        \
+    sum[r] = fma((four).y, source.y, sum[r]);                                                        \
+    sum[r] = fma((four).z, source.z, sum[r]);                                                        \
+    sum[r] = fma((four).w, source.w, sum[r]);                                                        \
+  }
+
+static INLINED void multiply(__global const CT *factors, const CHUNK_OF *own, __local const CT *sources,
+                             __local CT *sums, numbers n) {
   const int chunks = (int)(INNER_PAD / CHUNK), inner = (int)INNER_PAD, width = (int)OUTER_PAD;
   const int slice = (int)ITEM / LANES, part = (chunks + SLICES - 1) / SLICES;
   const int first = slice * part, last = min(first + part, chunks);
   for (int outer = (int)ITEM % LANES; outer < width; outer += LANES) {
-    __global const CHUNK_OF *factor = (__global const CHUNK_OF *)factors + (long)first * width + outer;
+    __global const CHUNK_OF *factor = (__global const CHUNK_OF *)factors + (long)(first + OWN) * width + outer;
     CT sum[ROWS];
     for (int r = 0; r < ROWS; r++) sum[r] = 0;
+#if OWN
+#pragma unroll
+    for (int c = 0; c < OWN; c++) MULTIPLY_CHUNK(own[c], first + c)
+#endif
 #pragma unroll 8
-    for (int c = first; c < last; c++) {
+    for (int c = first + OWN; c < last; c++) {
       const CHUNK_OF x = *factor;
       factor += width;
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) {
-        const CHUNK_OF source = *(__local const CHUNK_OF *)(sources + r * inner + c * CHUNK);
-        sum[r] = fma(x.x, source.x, sum[r]);
-        sum[r] = fma(x.y, source.y, sum[r]);
-        sum[r] = fma(x.z, source.z, sum[r]);
-        sum[r] = fma(x.w, source.w, sum[r]);
-      }
+      MULTIPLY_CHUNK(x, c)
     }
     for (int r = 0; r < ROWS; r++) sums[(slice * ROWS + r) * width + outer] = sum[r];
   }
@@ -167,11 +179,26 @@ static INLINED VT sum_near(NEAR const CT *sums, long r, long at, numbers n) {
 #define LOCAL_ARRAY __local CT near_of_group[NEAR_SIZE] __attribute__((aligned(32)));
 #endif
 #define STEP_OF(s) (REVERSE ? STEPS - 1 - (s) : (s))
+#if OWN
+#define TAKE_OWN                                                                                          \
+  CHUNK_OF own[OWN];                                                                                      \
+  for (int c = 0; c < OWN; c++) {                                                                         \
+    const long chunk = ITEM / LANES * (INNER_PAD / CHUNK / SLICES) + c, outer = min(ITEM % LANES, OUTER - 1); \
+    own[c] = ((__global const CHUNK_OF *)factors)[chunk * OUTER_PAD + outer];                             \
+  }
+#else
+#define TAKE_OWN const CHUNK_OF *own = NULL;
+#endif
 
 #if !BACKWARD
+#define READ_GATES              \
+  for (int k = 0; k < GATES; k++) \
+    x[k] = get_value(ELEMENTS(input) + ((first + row) * GATES + k) * WIDTH + column, lanes);
+
 KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
   LOCAL_ARRAY
   __global const CT *factors = (__global const CT *)(packed + offset_packed);
+  TAKE_OWN
   EACH_BLOCK {
     TAKE_NEAR
     EACH_PIECE {
@@ -184,13 +211,22 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
     SYNC
     for (long s = 0; s < STEPS; s++) {
       const long first = STEP_OF(s) * BATCH;
-      multiply(factors, sources, sums, n);
+      VT x[GATES];
+#if ONE_PIECE
+      EACH_PIECE {
+        PIECE
+        READ_GATES
+      }
+#endif
+      multiply(factors, own, sources, sums, n);
       SYNC
       EACH_PIECE {
         PIECE
-        VT x[GATES], h[GATES];
+#if !ONE_PIECE
+        READ_GATES
+#endif
+        VT h[GATES];
         for (int k = 0; k < GATES; k++) {
-          x[k] = get_value(ELEMENTS(input) + ((first + row) * GATES + k) * WIDTH + column, lanes);
           h[k] = sum_near(sums, r, k * WIDTH + column, n);
 #if HAS_BIAS
           h[k] += get_value(ELEMENTS(bias) + k * WIDTH + column, lanes);
@@ -232,9 +268,40 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
 }
 #else
 
+/* What a piece of step s is made of: `kept` and what the step began with, or the output; and the output's gradient. */
+#if HAS_GRAD_OUTPUT
+#define READ_GRADIENT(s) given = get_value(ELEMENTS(grad_output) + STEP_OF(s) * BATCH * WIDTH + at, lanes);
+#else
+#define READ_GRADIENT(s)
+#endif
+#if MODE == LSTM
+#define READ_OLD(s)                                                                                            \
+  if (s)                                                                                                       \
+    old = get_value(ELEMENTS(reserve) + ((STEP_OF((s)-1) * BATCH + row) * KEPT + 4) * WIDTH + column, lanes);  \
+  else                                                                                                         \
+    old = get_value(ELEMENTS(cx) + at, lanes);
+#elif MODE == GRU
+#define READ_OLD(s)                                                                     \
+  if (s)                                                                                \
+    old = get_value(ELEMENTS(output) + STEP_OF((s)-1) * BATCH * WIDTH + at, lanes);     \
+  else                                                                                  \
+    old = get_value(ELEMENTS(hx) + at, lanes);
+#else
+#define READ_OLD(s) old = get_value(ELEMENTS(output) + STEP_OF(s) * BATCH * WIDTH + at, lanes);
+#endif
+#if MODE == LSTM || MODE == GRU
+#define READ_KEPT(s)             \
+  for (int k = 0; k < KEPT; k++) \
+    kept[k] = get_value(ELEMENTS(reserve) + ((STEP_OF(s) * BATCH + row) * KEPT + k) * WIDTH + column, lanes);
+#else
+#define READ_KEPT(s)
+#endif
+#define READ_STEP(s) READ_GRADIENT(s) READ_OLD(s) READ_KEPT(s)
+
 KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
   LOCAL_ARRAY
   __global const CT *factors = (__global const CT *)(packed + offset_packed);
+  TAKE_OWN
   EACH_BLOCK {
     TAKE_NEAR
     EACH_PIECE {
@@ -249,29 +316,25 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
       put_near(states + r * WIDTH_PAD + column, state, lanes);
       put_near(cells + r * WIDTH_PAD + column, cell, lanes);
     }
+    VT given = (VT)0, old, kept[KEPT];
+#if ONE_PIECE
+    EACH_PIECE {
+      PIECE
+      READ_STEP(STEPS - 1)
+    }
+#endif
     SYNC
     for (long s = STEPS - 1; s >= 0; s--) {
-      const long first = STEP_OF(s) * BATCH, before = STEP_OF(s - 1) * BATCH;
+      const long first = STEP_OF(s) * BATCH;
       EACH_PIECE {
         PIECE
         VT g = get_near(states + r * WIDTH_PAD + column), to[GATES], hidden[GATES], rest = (VT)0;
         if (s < STEPS - 1) g += sum_near(sums, r, column, n);
-#if HAS_GRAD_OUTPUT
-        g += get_value(ELEMENTS(grad_output) + first * WIDTH + at, lanes);
+#if !ONE_PIECE
+        READ_STEP(s)
 #endif
-#if MODE == LSTM || MODE == GRU
-        __global const RAW(D) *rows = ELEMENTS(reserve) + (first + row) * KEPT * WIDTH + column;
-        VT kept[KEPT];
-        for (int k = 0; k < KEPT; k++) kept[k] = get_value(rows + k * WIDTH, lanes);
-#else
-        const VT out = get_value(ELEMENTS(output) + first * WIDTH + at, lanes);
-#endif
+        g += given;
 #if MODE == LSTM
-        VT old;
-        if (s)
-          old = get_value(ELEMENTS(reserve) + ((before + row) * KEPT + 4) * WIDTH + column, lanes);
-        else
-          old = get_value(ELEMENTS(cx) + at, lanes);
         const VT t = tanh(kept[4]), gc = get_near(cells + r * WIDTH_PAD + column) + g * kept[3] * ((VT)1 - t * t);
         to[0] = gc * kept[2] * ((VT)1 - kept[0]) * kept[0];
         to[1] = gc * old * ((VT)1 - kept[1]) * kept[1];
@@ -279,20 +342,15 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
         to[3] = g * t * ((VT)1 - kept[3]) * kept[3];
         put_near(cells + r * WIDTH_PAD + column, gc * kept[1], lanes);
 #elif MODE == GRU
-        VT old;
-        if (s)
-          old = get_value(ELEMENTS(output) + before * WIDTH + at, lanes);
-        else
-          old = get_value(ELEMENTS(hx) + at, lanes);
         const VT reset = kept[0], update = kept[1], fresh = kept[2];
         to[2] = g * ((VT)1 - update) * ((VT)1 - fresh * fresh);
         to[1] = g * (old - fresh) * ((VT)1 - update) * update;
         to[0] = to[2] * kept[3] * ((VT)1 - reset) * reset;
         rest = g * update;
 #elif MODE == TANH
-        to[0] = g * ((VT)1 - out * out);
+        to[0] = g * ((VT)1 - old * old);
 #else
-        to[0] = out <= (VT)0 ? (VT)0 : g;
+        to[0] = old <= (VT)0 ? (VT)0 : g;
 #endif
         for (int k = 0; k < GATES; k++) {
           const long gate = ((first + row) * GATES + k) * WIDTH + column;
@@ -310,7 +368,13 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
         put_near(states + r * WIDTH_PAD + column, rest, lanes);
       }
       SYNC
-      multiply(factors, sources, sums, n);
+#if ONE_PIECE
+      EACH_PIECE {
+        PIECE
+        READ_STEP(max(s - 1, 0L))
+      }
+#endif
+      multiply(factors, own, sources, sums, n);
       SYNC
     }
     EACH_PIECE {
