@@ -13,24 +13,52 @@ typedef struct plan_row {
   uint64_t alignment, most;
   gr_spot spots[6];
   uint64_t arenas[3]; /* up to the first 0 */
+  gr_donor donors[2]; /* likewise; they are the first arenas */
 } plan_row;
 
 static const plan_row plans[] = {
-    {"none", {{0, 0, 0}}, 0, 64, 1000, {{0, 0}}, {0}},
-    {"of no bytes", {{0, 0, 3}}, 1, 64, 1000, {{GR_NONE, 0}}, {0}},
-    {"one behind the other", {{10, 0, 1}, {10, 2, 3}}, 2, 1, 1000, {{0, 0}, {0, 0}}, {10}},
-    {"both ends count", {{10, 0, 1}, {10, 1, 3}}, 2, 1, 1000, {{0, 0}, {0, 10}}, {20}},
-    {"aligned", {{10, 0, 1}, {10, 1, 3}}, 2, 64, 1000, {{0, 0}, {0, 64}}, {128}},
-    {"largest first", {{10, 0, 2}, {30, 1, 2}, {20, 2, 3}}, 3, 1, 1000, {{0, 50}, {0, 0}, {0, 30}}, {60}},
+    {"none", {{0, 0, 0}}, 0, 64, 1000, {{0, 0}}, {0}, {{0, 0}}},
+    {"of no bytes", {{0, 0, 3}}, 1, 64, 1000, {{GR_NONE, 0}}, {0}, {{0, 0}}},
+    {"one behind the other", {{10, 0, 1}, {10, 2, 3}}, 2, 1, 1000, {{0, 0}, {0, 0}}, {10}, {{0, 0}}},
+    {"both ends count", {{10, 0, 1}, {10, 1, 3}}, 2, 1, 1000, {{0, 0}, {0, 10}}, {20}, {{0, 0}}},
+    {"aligned", {{10, 0, 1}, {10, 1, 3}}, 2, 64, 1000, {{0, 0}, {0, 64}}, {128}, {{0, 0}}},
+    {"largest first", {{10, 0, 2}, {30, 1, 2}, {20, 2, 3}}, 3, 1, 1000, {{0, 50}, {0, 0}, {0, 30}}, {60}, {{0, 0}}},
     {"the smallest gap", /* behind 40 bytes there is a gap of 20, behind 30 more one of 15 */
      {{40, 0, 9}, {20, 0, 1}, {35, 0, 9}, {15, 0, 1}, {33, 0, 9}, {14, 2, 3}},
      6,
      1,
      1000,
      {{0, 0}, {0, 108}, {0, 40}, {0, 128}, {0, 75}, {0, 108}},
-     {143}},
-    {"no larger than allowed", {{60, 0, 1}, {60, 0, 1}, {30, 0, 1}}, 3, 1, 100, {{0, 0}, {1, 0}, {0, 60}}, {90, 60}},
-    {"one is too large", {{200, 0, 1}, {30, 0, 1}}, 2, 1, 100, {{0, 0}, {1, 0}}, {200, 30}},
+     {143},
+     {{0, 0}}},
+    {"no larger than allowed",
+     {{60, 0, 1}, {60, 0, 1}, {30, 0, 1}},
+     3,
+     1,
+     100,
+     {{0, 0}, {1, 0}, {0, 60}},
+     {90, 60},
+     {{0, 0}}},
+    {"one is too large", {{200, 0, 1}, {30, 0, 1}}, 2, 1, 100, {{0, 0}, {1, 0}}, {200, 30}, {{0, 0}}},
+    {"a donor is there from its node on", {{10, 3, 4}, {10, 2, 2}}, 2, 1, 1000, {{0, 0}, {1, 0}}, {30, 10}, {{30, 3}}},
+    {"a donor does not grow",
+     {{31, 3, 4}, {20, 3, 4}, {11, 4, 5}},
+     3,
+     1,
+     1000,
+     {{1, 0}, {0, 0}, {1, 31}},
+     {30, 42},
+     {{30, 3}}},
+    {"a donor holds what fills it", {{30, 3, 4}, {10, 5, 6}}, 2, 64, 1000, {{0, 0}, {0, 0}}, {30}, {{30, 3}}},
+    {"the first donor with room",
+     {{30, 3, 4}, {20, 3, 4}, {20, 3, 3}},
+     3,
+     1,
+     1000,
+     {{1, 0}, {0, 0}, {2, 0}},
+     {25, 40, 20},
+     {{25, 0}, {40, 2}}},
+    {"a donor beside a limit", {{60, 0, 1}, {60, 0, 1}}, 2, 1, 50, {{0, 0}, {1, 0}}, {70, 60}, {{70, 0}}},
 };
 
 START_TEST(memory_is_planned) {
@@ -38,7 +66,9 @@ START_TEST(memory_is_planned) {
   gr_spot spots[6];
   uint64_t *arenas;
   uint32_t narenas, expected = 0;
-  OK(gr_plan_memory(row->usages, row->count, row->alignment, row->most, spots, &arenas, &narenas));
+  gr_room room = {.donors = row->donors, .alignment = row->alignment, .most = row->most};
+  while (room.ndonors < 2 && row->donors[room.ndonors].bytes) room.ndonors++;
+  OK(gr_plan_memory(row->usages, row->count, &room, spots, &arenas, &narenas));
   while (expected < 3 && row->arenas[expected]) expected++;
   ck_assert_msg(narenas == expected, "%s: %u arenas", row->name, narenas);
   for (uint32_t i = 0; i < row->count; i++) {
@@ -66,12 +96,16 @@ START_TEST(plans_keep_values_apart) {
     }
     uint64_t *arenas;
     uint32_t narenas;
-    OK(gr_plan_memory(usages, COUNT, 32, 2000, spots, &arenas, &narenas));
+    gr_donor donors[4];
+    for (uint32_t i = 0; i < ROWS(donors); i++) donors[i] = (gr_donor){100 * (i + 1), 8 * (4 - i)};
+    const gr_room room = {donors, round % 2 ? ROWS(donors) : 0, 32, 2000};
+    OK(gr_plan_memory(usages, COUNT, &room, spots, &arenas, &narenas));
     for (int i = 0; i < COUNT; i++) {
       if (!usages[i].bytes) continue;
       ck_assert_uint_eq(spots[i].offset % 32, 0);
       ck_assert_uint_le(spots[i].offset + usages[i].bytes, arenas[spots[i].arena]);
       ck_assert_uint_le(arenas[spots[i].arena], 2000);
+      if (spots[i].arena < room.ndonors) ck_assert_uint_ge(usages[i].first, donors[spots[i].arena].from);
       for (int j = 0; j < i; j++) {
         bool together = usages[i].first <= usages[j].last && usages[j].first <= usages[i].last;
         bool apart = spots[i].arena != spots[j].arena || spots[i].offset + usages[i].bytes <= spots[j].offset ||

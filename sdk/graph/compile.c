@@ -17,7 +17,7 @@ static graft_status find_places(graft_graph_exec *e) {
   e->places = arena_take(&e->memory, graph->nbuffers * sizeof *e->places);
   if (!e->places) return no_memory();
   for (uint32_t i = 0; i < graph->nbuffers; i++) {
-    e->places[i] = (gr_place){.same_as = GR_NONE, .first_cell = GR_NONE};
+    e->places[i] = (gr_place){.same_as = GR_NONE, .first_cell = GR_NONE, .donor = GR_NONE};
     if (graph->buffers[i].kind == GR_CONSTANT) e->places[i].memory = GR_KEPT;
   }
   gr_find_spans(e);
@@ -246,21 +246,86 @@ static void fill_usages(graft_graph_exec *e, gr_usage *usages) {
   }
 }
 
+/* An input as one who gives memory. */
+typedef struct giver {
+  gr_donor donor;
+  uint32_t buffer;
+} giver;
+
+/* Small ones first, so that what a small one holds leaves the large ones free; of one size those last that are there
+ * soonest. */
+static int compare_givers(const void *a, const void *b) {
+  const giver *x = a, *y = b;
+  if (x->donor.bytes != y->donor.bytes) return x->donor.bytes < y->donor.bytes ? -1 : 1;
+  if (x->donor.from != y->donor.from) return x->donor.from > y->donor.from ? -1 : 1;
+  return x->buffer < y->buffer ? -1 : 1;
+}
+
+static bool may_give(const graft_graph_exec *e, uint32_t buffer) {
+  const gr_buffer *b = &e->graph->buffers[buffer];
+  const gr_place *place = &e->places[buffer];
+  return b->donated && b->bytes && !b->on_host && place->memory == GR_BOUND && place->first != GR_NONE &&
+         !place->is_output && !place->written;
+}
+
+static uint32_t list_givers(const graft_graph_exec *e, giver *givers) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    if (may_give(e, i)) givers[count++] = (giver){{e->graph->buffers[i].bytes, e->places[i].last + 1}, i};
+  }
+  qsort(givers, count, sizeof *givers, compare_givers);
+  return count;
+}
+
+/* Who gives to whom, now that values have their places. */
+static graft_status note_donors(graft_graph_exec *e, const giver *givers, const gr_usage *usages) {
+  e->donor_ends = arena_take(&e->memory, (e->ndonors + 1u) * sizeof *e->donor_ends);
+  if (!e->donor_ends) return no_memory();
+  for (uint32_t i = 0; i < e->ndonors; i++) e->donor_ends[i] = GR_NONE;
+  for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
+    if (!gr_is_donated(e, &e->places[i])) continue;
+    const uint32_t donor = e->places[i].spot.arena, last = usages[root_of(e, i)].last;
+    if (e->donor_ends[donor] == GR_NONE || e->donor_ends[donor] < last) e->donor_ends[donor] = last;
+    e->places[givers[donor].buffer].donor = donor;
+  }
+  return GRAFT_OK;
+}
+
+typedef struct planned {
+  gr_usage *usages;
+  gr_spot *spots;
+  giver *givers;
+  gr_donor *donors;
+} planned;
+
+static graft_status plan_values(graft_graph_exec *e, const planned *p) {
+  const uint32_t count = e->graph->nbuffers;
+  fill_usages(e, p->usages);
+  e->ndonors = list_givers(e, p->givers);
+  for (uint32_t i = 0; i < e->ndonors; i++) p->donors[i] = p->givers[i].donor;
+  const gr_room room = {.donors = p->donors,
+                        .ndonors = e->ndonors,
+                        .alignment = e->device->alignment,
+                        .most = e->device->max_allocation ? e->device->max_allocation : UINT64_MAX};
+  graft_status status = gr_plan_memory(p->usages, count, &room, p->spots, &e->arena_bytes, &e->narenas);
+  if (status) return status;
+  for (uint32_t i = 0; i < count; i++) {
+    if (e->places[i].memory == GR_ARENA) e->places[i].spot = p->spots[root_of(e, i)];
+  }
+  return note_donors(e, p->givers, p->usages);
+}
+
 static graft_status plan_arenas(graft_graph_exec *e) {
   const uint32_t count = e->graph->nbuffers;
-  const uint64_t most = e->device->max_allocation ? e->device->max_allocation : UINT64_MAX;
-  gr_usage *usages = calloc(count + 1u, sizeof *usages);
-  gr_spot *spots = calloc(count + 1u, sizeof *spots);
-  graft_status status = usages && spots ? GRAFT_OK : no_memory();
-  if (!status) {
-    fill_usages(e, usages);
-    status = gr_plan_memory(usages, count, e->device->alignment, most, spots, &e->arena_bytes, &e->narenas);
-  }
-  for (uint32_t i = 0; !status && i < count; i++) {
-    if (e->places[i].memory == GR_ARENA) e->places[i].spot = spots[root_of(e, i)];
-  }
-  free(usages);
-  free(spots);
+  planned p = {.usages = calloc(count + 1u, sizeof *p.usages),
+               .spots = calloc(count + 1u, sizeof *p.spots),
+               .givers = calloc(count + 1u, sizeof *p.givers),
+               .donors = calloc(count + 1u, sizeof *p.donors)};
+  graft_status status = p.usages && p.spots && p.givers && p.donors ? plan_values(e, &p) : no_memory();
+  free(p.usages);
+  free(p.spots);
+  free(p.givers);
+  free(p.donors);
   return status;
 }
 
@@ -373,10 +438,14 @@ graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_
   if (!info_bytes) {
     return err_about(GRAFT_INVALID_ARGUMENT, __func__, "info_bytes is 0; expected sizeof(graft_graph_exec_info)");
   }
-  graft_graph_exec_info all = {.nodes = e->graph->nnodes, .arenas = e->narenas, .value_bytes = e->value_bytes};
+  graft_graph_exec_info all = {
+      .nodes = e->graph->nnodes, .arenas = e->narenas - e->ndonors, .value_bytes = e->value_bytes};
   all.groups = e->ngroups;
   for (uint32_t i = 0; i < e->ngroups; i++) all.grouped_nodes += e->groups[i].end - e->groups[i].first;
-  for (uint32_t i = 0; i < e->narenas; i++) all.arena_bytes += e->arena_bytes[i];
+  for (uint32_t i = e->ndonors; i < e->narenas; i++) all.arena_bytes += e->arena_bytes[i];
+  for (uint32_t i = 0; i < e->ndonors; i++) {
+    if (e->donor_ends[i] != GR_NONE) all.donated_bytes += e->arena_bytes[i];
+  }
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
     if (e->graph->buffers[i].constant) all.constant_bytes += e->graph->buffers[i].bytes;
   }

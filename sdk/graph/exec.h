@@ -23,6 +23,7 @@ typedef struct gr_place {
   bool written;         /* by some node */
   uint32_t first, last; /* moments, see gr_moment; first GR_NONE: no node uses it */
   uint32_t input;       /* of GR_BOUND */
+  uint32_t donor;       /* of GR_BOUND: the arena that its memory becomes, see graft_graph_exec; GR_NONE: none */
   uint32_t same_as;     /* the buffer whose memory it takes over, which ends where this begins; GR_NONE: its own */
   gr_spot spot;         /* of GR_ARENA */
   uint32_t first_cell;  /* of the chain of its cells; GR_NONE: none */
@@ -72,6 +73,7 @@ typedef struct gr_frame {
   graft_tensor **operands;  /* of all steps: what lists point to */
   graft_tensor **results;   /* of all steps */
   graft_storage **storages; /* by buffer; owned where GR_OWN or GR_LOOSE */
+  bool *handed;             /* by buffer: of GR_BOUND, owned, too */
   uint64_t *bases;          /* by buffer: its first byte in the storage */
   graft_storage **arenas;
   graft_tensor_desc *descs;             /* of all groups */
@@ -91,7 +93,10 @@ struct graft_graph_exec {
   gr_group *groups;           /* in the order of their nodes */
   uint32_t ngroups, ndescs;
   uint64_t *arena_bytes;
-  uint32_t ncells, narenas, noperands, nargs, nresults;
+  /* The first arenas are the memory of inputs that nobody reads any more, if a run has that to itself; each ends with
+   * the last moment at which a value lies in it. */
+  uint32_t *donor_ends;
+  uint32_t ncells, narenas, ndonors, noperands, nargs, nresults;
   uint64_t value_bytes;
   graft_tensor *claim; /* of no bytes: it keeps the device open */
   arena memory;
@@ -103,6 +108,11 @@ struct graft_graph_exec {
 static inline uint32_t gr_moment(const graft_graph_exec *exec, uint32_t node) {
   const uint32_t group = exec->steps ? exec->steps[node].group : GR_NONE;
   return group == GR_NONE ? node : exec->groups[group].first;
+}
+
+/* Whether values lie in the memory of inputs there. */
+static inline bool gr_is_donated(const graft_graph_exec *exec, const gr_place *place) {
+  return place->memory == GR_ARENA && place->spot.arena < exec->ndonors;
 }
 
 /* Whether a plan leads to a slot of the plugin. */

@@ -40,13 +40,14 @@ static bool take_arrays(const graft_graph_exec *exec, gr_frame *f) {
   f->operands = calloc(exec->noperands + 1u, sizeof *f->operands);
   f->results = calloc(exec->nresults + 1u, sizeof *f->results);
   f->storages = calloc(graph->nbuffers + 1u, sizeof *f->storages);
+  f->handed = calloc(graph->nbuffers + 1u, sizeof *f->handed);
   f->bases = calloc(graph->nbuffers + 1u, sizeof *f->bases);
   f->arenas = calloc(exec->narenas + 1u, sizeof *f->arenas);
   f->descs = calloc(exec->ndescs + 1u, sizeof *f->descs);
   f->desc_items = calloc(exec->ndescs + 1u, sizeof *f->desc_items);
   for (uint32_t i = 0; f->descs && f->desc_items && i < exec->ndescs; i++) f->desc_items[i] = &f->descs[i];
-  return f->descs && f->desc_items && f->cells && f->args && f->operands && f->results && f->storages && f->bases &&
-         f->arenas;
+  return f->descs && f->desc_items && f->cells && f->args && f->operands && f->results && f->storages && f->handed &&
+         f->bases && f->arenas;
 }
 
 graft_status gr_frame_new(const graft_graph_exec *exec, gr_frame **frame) {
@@ -73,6 +74,7 @@ void gr_frame_free(gr_frame *f) {
   free(f->operands);
   free(f->results);
   free(f->storages);
+  free(f->handed);
   free(f->bases);
   free(f->arenas);
   free(f->descs);

@@ -43,6 +43,7 @@ typedef enum gr_kind { GR_VALUE, GR_INPUT, GR_CONSTANT } gr_kind;
 typedef struct gr_buffer {
   gr_kind kind;
   bool on_host;           /* a number in host memory, beside those of the device */
+  bool donated;           /* of an input: its memory may serve the run once it is read no more */
   uint64_t bytes;         /* that its views reach */
   graft_tensor *constant; /* u8[bytes], owned */
   /* Of a constant: which memory was copied, so that it is so once; id 0: not known. */
@@ -158,10 +159,21 @@ typedef struct gr_spot {
   uint32_t arena;
   uint64_t offset;
 } gr_spot;
-/* Places all values so that no two which are alive at once overlap: each at a multiple of `alignment` (a power of two),
- * no arena larger than `most` bytes, unless one value is so alone. spots has `count` items; *arenas receives an array
- * of *narenas sizes, the caller's. OUT_OF_MEMORY is all that can fail. */
-graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, uint64_t alignment, uint64_t most, gr_spot *spots,
+/* Memory that is there anyway, for what is first alive at node `from` or later. */
+typedef struct gr_donor {
+  uint64_t bytes;
+  uint32_t from;
+} gr_donor;
+typedef struct gr_room {
+  const gr_donor *donors;
+  uint32_t ndonors;
+  uint64_t alignment; /* a power of two */
+  uint64_t most;      /* bytes of an arena, unless one value alone is larger */
+} gr_room;
+/* Places all values so that no two which are alive at once overlap: each at a multiple of the alignment, in the first
+ * donor that has room for it, or else in an arena. spots has `count` items; *arenas receives an array of *narenas
+ * sizes, the caller's, of which the first ones are the donors' own. OUT_OF_MEMORY is all that can fail. */
+graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, const gr_room *room, gr_spot *spots,
                             uint64_t **arenas, uint32_t *narenas);
 
 #endif

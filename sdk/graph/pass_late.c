@@ -65,7 +65,9 @@ static uint32_t first_use(const late *l, uint32_t n) {
 
 /* Whether the buffer would live until place `to` for node n alone. */
 static bool lives_longer(const late *l, uint32_t buffer, uint32_t to) {
-  if (l->graph->buffers[buffer].kind != GR_VALUE || l->is_output[buffer]) return false;
+  const gr_buffer *b = &l->graph->buffers[buffer];
+  const bool may_end = b->kind == GR_VALUE ? !l->is_output[buffer] : b->donated;
+  if (!may_end) return false;
   return l->last[buffer] == GR_NONE || l->at[l->last[buffer]] < to;
 }
 

@@ -1,5 +1,6 @@
-/* Where values lie: largest first, each in the smallest gap that fits among those that are alive at the same time. All
- * of a plan belongs to one stream, so that reuse makes no work wait for other work. */
+/* Where values lie: largest first, each in the smallest gap that fits among those that are alive at the same time, of a
+ * donor where one has such a gap. All of a plan belongs to one stream, so that reuse makes no work wait for other work.
+ */
 #include <stdlib.h>
 
 #include "graph/graph.h"
@@ -13,8 +14,8 @@ typedef struct turn {
 typedef struct planner {
   const gr_usage *usages;
   gr_spot *spots;
-  uint64_t most;
-  uint64_t *arenas;
+  const gr_room *room;
+  uint64_t *arenas; /* the donors first */
   uint32_t narenas;
   turn *turns;    /* largest first */
   uint32_t *near; /* turns that share an arena and a moment with the one to be placed, by offset */
@@ -65,33 +66,44 @@ static uint64_t best_offset(planner *p, uint32_t arena, uint32_t count) {
   return best == UINT64_MAX ? end : best;
 }
 
+/* Whether the turn's value may begin at the offset. A donor does not grow, and need not hold what fills up the
+ * alignment. */
+static bool fits(const planner *p, uint32_t arena, const turn *t, uint64_t offset) {
+  const gr_usage *usage = &p->usages[t->value];
+  const bool given = arena < p->room->ndonors;
+  if (given && usage->first < p->room->donors[arena].from) return false;
+  const uint64_t most = given ? p->arenas[arena] : p->room->most, bytes = given ? usage->bytes : t->bytes;
+  return offset <= most && bytes <= most - offset;
+}
+
 /* Into the first arena that has room for it, or a new one. */
 static void place(planner *p, uint32_t count) {
   const turn *t = &p->turns[count];
   for (uint32_t arena = 0; arena < p->narenas; arena++) {
     uint64_t offset = best_offset(p, arena, count);
-    if (offset > p->most || t->bytes > p->most - offset) continue;
+    if (!fits(p, arena, t, offset)) continue;
     p->spots[t->value] = (gr_spot){arena, offset};
-    if (offset + t->bytes > p->arenas[arena]) p->arenas[arena] = offset + t->bytes;
+    if (arena >= p->room->ndonors && offset + t->bytes > p->arenas[arena]) p->arenas[arena] = offset + t->bytes;
     return;
   }
   p->spots[t->value] = (gr_spot){p->narenas, 0};
   p->arenas[p->narenas++] = t->bytes;
 }
 
-graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, uint64_t alignment, uint64_t most, gr_spot *spots,
+graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, const gr_room *room, gr_spot *spots,
                             uint64_t **arenas, uint32_t *narenas) {
-  planner p = {.usages = usages, .spots = spots, .most = most};
+  planner p = {.usages = usages, .spots = spots, .room = room, .narenas = room->ndonors};
   p.turns = calloc(count + 1u, sizeof *p.turns);
   p.near = calloc(count + 1u, sizeof *p.near);
-  p.arenas = calloc(count + 1u, sizeof *p.arenas);
+  p.arenas = calloc(room->ndonors + count + 1u, sizeof *p.arenas);
   graft_status status = GRAFT_OK;
   if (!p.turns || !p.near || !p.arenas) {
     status = err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the memory plan of %u values", count);
   }
+  for (uint32_t i = 0; !status && i < room->ndonors; i++) p.arenas[i] = room->donors[i].bytes;
   for (uint32_t i = 0; !status && i < count; i++) {
     spots[i] = (gr_spot){GR_NONE, 0};
-    p.turns[i] = (turn){(usages[i].bytes + alignment - 1) & ~(alignment - 1), i};
+    p.turns[i] = (turn){(usages[i].bytes + room->alignment - 1) & ~(room->alignment - 1), i};
   }
   if (!status) qsort(p.turns, count, sizeof *p.turns, compare_turns);
   for (uint32_t i = 0; !status && i < count && p.turns[i].bytes; i++) place(&p, i);

@@ -70,6 +70,14 @@ graft_status graft_graph_input_like(graft_graph *graph, const char *name, const 
   return status;
 }
 
+graft_status graft_graph_input_donate(graft_graph *graph, uint32_t index) {
+  if (!graph) return err_null(__func__, "graph");
+  if (index >= graph->ninputs)
+    return err_about(GRAFT_INVALID_ARGUMENT, __func__, "input %u; the graph has %u", index, graph->ninputs);
+  graph->buffers[graph->inputs[index].view.buffer].donated = true;
+  return GRAFT_OK;
+}
+
 graft_status graft_graph_output(graft_graph *graph, const char *name, graft_tensor *value) {
   if (!graph) return err_null(__func__, "graph");
   if (!name) return err_null(__func__, "name");

@@ -9,6 +9,8 @@
 typedef struct running {
   graft_graph_exec *e;
   graft_tensor *const *inputs;
+  graft_tensor **handed; /* the same where inputs are handed over; NULL: they are not */
+  const uint8_t *let_go; /* which ones; NULL: all */
   gr_frame *frame;
   bool unaligned; /* an input lies elsewhere than plans were found for */
 } running;
@@ -95,12 +97,22 @@ static graft_status check_inputs(const running *r) {
 
 /* --- memory --- */
 
+static bool is_handed(const running *r, uint32_t input) {
+  return r->handed && (!r->let_go || r->let_go[input]);
+}
+
 static graft_status bind_input(running *r, uint32_t i) {
   const gr_port *port = &r->e->graph->inputs[i];
   graft_tensor *t = r->inputs[i];
+  graft_storage *storage = t->storage;
   const uint64_t base = (uint64_t)t->offset * dt_bytes(t->dtype);
-  if ((t->storage->offset + base) % r->e->device->alignment) r->unaligned = true;
-  graft_status status = gr_frame_bind(r->e, r->frame, port->view.buffer, t->storage, base);
+  if ((storage->offset + base) % r->e->device->alignment) r->unaligned = true;
+  if (is_handed(r, i)) {
+    storage = tns_release_to_storage(t);
+    r->handed[i] = NULL;
+    r->frame->handed[port->view.buffer] = true;
+  }
+  graft_status status = gr_frame_bind(r->e, r->frame, port->view.buffer, storage, base);
   return status ? err_attribute(status, port->name) : GRAFT_OK;
 }
 
@@ -121,14 +133,28 @@ static graft_status own_memory(running *r, uint32_t buffer) {
   return status;
 }
 
-static graft_status bind_arenas(running *r) {
-  const graft_graph_exec *e = r->e;
-  graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; i < e->narenas && !status; i++) {
-    status = tns_storage_new(e->device, e->arena_bytes[i], &r->frame->arenas[i]);
-    if (!status) tns_storage_expose(r->frame->arenas[i]); /* many values in one storage: plugins cache none of them */
-  }
+static graft_status new_arena(running *r, uint32_t arena) {
+  graft_status status = tns_storage_new(r->e->device, r->e->arena_bytes[arena], &r->frame->arenas[arena]);
+  if (!status) tns_storage_expose(r->frame->arenas[arena]); /* many values in one storage: plugins cache none of them */
   return status;
+}
+
+static graft_status bind_arenas(running *r) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = r->e->ndonors; i < r->e->narenas && !status; i++) status = new_arena(r, i);
+  return status;
+}
+
+static graft_status bind_value(running *r, uint32_t buffer) {
+  const gr_spot *spot = &r->e->places[buffer].spot;
+  return gr_frame_bind(r->e, r->frame, buffer, r->frame->arenas[spot->arena], spot->offset);
+}
+
+/* Where the input's memory can't be had there is other one. */
+static graft_status bind_donated(running *r, uint32_t buffer) {
+  const uint32_t donor = r->e->places[buffer].spot.arena;
+  graft_status status = r->frame->arenas[donor] ? GRAFT_OK : new_arena(r, donor);
+  return status ? status : bind_value(r, buffer);
 }
 
 static graft_status bind_buffer(running *r, uint32_t buffer) {
@@ -140,7 +166,7 @@ static graft_status bind_buffer(running *r, uint32_t buffer) {
     case GR_KEPT: return gr_frame_bind(e, r->frame, buffer, constant->storage, (uint64_t)constant->offset);
     case GR_ARENA:
       if (place->spot.arena == GR_NONE) return own_memory(r, buffer); /* of no bytes */
-      return gr_frame_bind(e, r->frame, buffer, r->frame->arenas[place->spot.arena], place->spot.offset);
+      return gr_is_donated(e, place) ? GRAFT_OK : bind_value(r, buffer);
     case GR_OWN: return place->first == GR_NONE || constant ? own_memory(r, buffer) : GRAFT_OK;
     default: return GRAFT_OK;
   }
@@ -152,16 +178,23 @@ static graft_status bind_all(running *r) {
   return status;
 }
 
-static bool owns(const graft_graph_exec *e, uint32_t buffer) {
-  const gr_place *place = &e->places[buffer];
+static bool owns(const running *r, uint32_t buffer) {
+  const gr_place *place = &r->e->places[buffer];
   if (place->memory == GR_ARENA) return place->spot.arena == GR_NONE;
+  if (place->memory == GR_BOUND) return r->frame->handed[buffer];
   return place->memory == GR_OWN || place->memory == GR_LOOSE || place->memory == GR_INSIDE;
 }
 
 static void drop(running *r, uint32_t buffer) {
-  if (!owns(r->e, buffer)) return;
+  if (!owns(r, buffer)) return;
   tns_storage_release(r->frame->storages[buffer]);
   r->frame->storages[buffer] = NULL;
+  r->frame->handed[buffer] = false;
+}
+
+static void drop_arena(running *r, uint32_t arena) {
+  tns_storage_release(r->frame->arenas[arena]);
+  r->frame->arenas[arena] = NULL;
 }
 
 static void drop_all(running *r) {
@@ -169,9 +202,29 @@ static void drop_all(running *r) {
     drop(r, i);
     r->frame->storages[i] = NULL;
   }
-  for (uint32_t i = 0; i < r->e->narenas; i++) {
-    tns_storage_release(r->frame->arenas[i]);
-    r->frame->arenas[i] = NULL;
+  for (uint32_t i = 0; i < r->e->narenas; i++) drop_arena(r, i);
+}
+
+/* The memory of an input that is read no more becomes the run's, if nobody else can see it: it is in no other hands and
+ * of this stream alone. What a capture reads it will read again. */
+static void take_over(running *r, uint32_t buffer) {
+  graft_storage *storage = r->frame->storages[buffer];
+  const graft_graph_exec *e = r->e;
+  const uint32_t donor = e->places[buffer].donor;
+  if (!r->frame->handed[buffer] || !storage->block || dsp_capture_of(e->device)) return;
+  if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 || storage->bytes < e->arena_bytes[donor]) return;
+  if (!mem_is_of_stream(storage->block, graft_stream_current(e->device))) return;
+  tns_storage_expose(storage);
+  r->frame->arenas[donor] = storage;
+  r->frame->storages[buffer] = NULL;
+  r->frame->handed[buffer] = false;
+}
+
+/* What was handed over and nobody reads. */
+static void drop_unread(running *r) {
+  for (uint32_t i = 0; r->handed && i < r->e->graph->ninputs; i++) {
+    const uint32_t buffer = r->e->graph->inputs[i].view.buffer;
+    if (r->e->places[buffer].first == GR_NONE && !r->e->places[buffer].is_output) drop(r, buffer);
   }
 }
 
@@ -181,6 +234,7 @@ static void drop_all(running *r) {
 static graft_status open_buffer(running *r, const gr_view *view) {
   if (view->buffer == GR_NONE || r->frame->storages[view->buffer]) return GRAFT_OK;
   const gr_memory memory = r->e->places[view->buffer].memory;
+  if (memory == GR_ARENA) return bind_donated(r, view->buffer);
   return memory == GR_OWN || memory == GR_INSIDE ? own_memory(r, view->buffer) : GRAFT_OK;
 }
 
@@ -195,7 +249,10 @@ static graft_status open_buffers(running *r, const gr_node *node) {
 static void close_buffer(running *r, const gr_view *view, uint32_t moment) {
   if (view->buffer == GR_NONE) return;
   const gr_place *place = &r->e->places[view->buffer];
-  if (place->last == moment && !place->is_output) drop(r, view->buffer);
+  if (place->last != moment || place->is_output) return;
+  if (place->donor != GR_NONE) take_over(r, view->buffer);
+  if (gr_is_donated(r->e, place) && r->e->donor_ends[place->spot.arena] == moment) drop_arena(r, place->spot.arena);
+  drop(r, view->buffer);
 }
 
 static void close_buffers(running *r, const gr_node *node, uint32_t moment) {
@@ -391,6 +448,7 @@ static graft_status run(running *r, graft_tensor **outputs) {
   dt_set_default(r->e->graph->default_dtype);
   bool grad = graft_grad_mode_set(false);
   graft_status status = bind_all(r);
+  if (!status) drop_unread(r);
   for (uint32_t n = 0; n < r->e->graph->nnodes && !status;) status = run_at(r, n, &n);
   if (!status) status = make_outputs(r, outputs);
   graft_grad_mode_set(grad);
@@ -414,13 +472,30 @@ static void give_frame_back(graft_graph_exec *e, gr_frame *frame) {
   pthread_mutex_unlock(&e->lock);
 }
 
-static graft_status check_counts(const graft_graph *graph, uint32_t ninputs, uint32_t noutputs) {
-  if (ninputs != graph->ninputs)
-    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_run: the graph has %u inputs, %u were given", graph->ninputs,
-                   ninputs);
-  if (noutputs == graph->noutputs) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_run: the graph has %u outputs, room for %u was given",
-                 graph->noutputs, noutputs);
+static graft_status check_call(const char *function, const graft_graph_exec *e, uint32_t ninputs, uint32_t noutputs) {
+  if (dev_forked(e->device)) return dev_forked_error(e->device);
+  if (tns_recording) {
+    return err_about(GRAFT_INVALID_ARGUMENT, function,
+                     "this thread records a graph; its calls can be recorded, a compiled graph can't");
+  }
+  if (ninputs != e->graph->ninputs) {
+    return err_about(GRAFT_INVALID_ARGUMENT, function, "the graph has %u inputs, %u were given", e->graph->ninputs,
+                     ninputs);
+  }
+  if (noutputs == e->graph->noutputs) return GRAFT_OK;
+  return err_about(GRAFT_INVALID_ARGUMENT, function, "the graph has %u outputs, room for %u was given",
+                   e->graph->noutputs, noutputs);
+}
+
+static graft_status run_checked(running *r, graft_tensor **outputs) {
+  graft_status status = check_inputs(r);
+  if (!status) status = keep_captured(r->e);
+  if (!status) status = take_frame(r->e, &r->frame);
+  if (status) return status;
+  status = run(r, outputs);
+  drop_all(r);
+  give_frame_back(r->e, r->frame);
+  return status;
 }
 
 graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, uint32_t ninputs, graft_tensor **outputs,
@@ -428,20 +503,24 @@ graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, u
   if (!e) return err_null(__func__, "exec");
   if (ninputs && !inputs) return err_null(__func__, "inputs");
   if (noutputs && !outputs) return err_null(__func__, "outputs");
-  if (dev_forked(e->device)) return dev_forked_error(e->device);
-  if (tns_recording) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "graft_graph_run: this thread records a graph; its calls can be recorded, a compiled graph can't");
-  }
-  graft_status status = check_counts(e->graph, ninputs, noutputs);
-  if (status) return status;
+  graft_status status = check_call(__func__, e, ninputs, noutputs);
   running r = {.e = e, .inputs = inputs};
-  status = check_inputs(&r);
-  if (!status) status = keep_captured(e);
-  if (!status) status = take_frame(e, &r.frame);
-  if (status) return status;
-  status = run(&r, outputs);
-  drop_all(&r);
-  give_frame_back(e, r.frame);
+  return status ? status : run_checked(&r, outputs);
+}
+
+graft_status graft_graph_run_letting_go(graft_graph_exec *e, graft_tensor **inputs, uint32_t ninputs,
+                                        const uint8_t *let_go, graft_tensor **outputs, uint32_t noutputs) {
+  if (ninputs && !inputs) return err_null(__func__, "inputs");
+  graft_status status = GRAFT_OK;
+  if (!e) status = err_null(__func__, "exec");
+  if (!status && noutputs && !outputs) status = err_null(__func__, "outputs");
+  if (!status) status = check_call(__func__, e, ninputs, noutputs);
+  running r = {.e = e, .inputs = inputs, .handed = inputs, .let_go = let_go};
+  if (!status) status = run_checked(&r, outputs);
+  for (uint32_t i = 0; i < ninputs; i++) {
+    if (!is_handed(&r, i)) continue;
+    graft_tensor_release(inputs[i]);
+    inputs[i] = NULL;
+  }
   return status;
 }

@@ -275,6 +275,15 @@ void mem_free(mem_block *block) {
   pthread_mutex_unlock(&allocator->lock);
 }
 
+bool mem_is_of_stream(mem_block *block, graft_rt_stream *stream) {
+  const mem_part *part = (const mem_part *)block;
+  pthread_mutex_lock(&block->device->allocator->lock);
+  const mem_pool *pool = part->segment ? part->segment->pool : NULL;
+  const bool own = pool && !part->uses && pool->stream == stream && !pool->captured;
+  pthread_mutex_unlock(&block->device->allocator->lock);
+  return own;
+}
+
 graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream) {
   graft_rt_device *device = block->device;
   if (dev_forked(device)) return dev_forked_error(device);

@@ -31,6 +31,8 @@ void mem_free(mem_block *block);
 
 /* The block is also used by work on `stream`: not reused before that is done. */
 graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream);
+/* Whether it is `stream`'s, and no other one was recorded. */
+bool mem_is_of_stream(mem_block *block, graft_rt_stream *stream);
 
 /* The stream is done and about to be destroyed: what was allocated on it belongs to the default stream from now on. */
 void mem_stream_closing(graft_rt_stream *stream);

@@ -158,7 +158,8 @@ static graft_status plan(tiny_emitter *e) {
   find_spans(e, &p);
   for (uint32_t i = 0; i < g->nbuffers; i++) p.owners[i] = i;
   for (uint32_t n = 0; n < g->nnodes; n++) take_over(e, &p, n);
-  graft_status status = gr_plan_memory(p.usages, g->nbuffers, 8, UINT64_MAX, spots, &arenas, &narenas);
+  const gr_room room = {.alignment = 8, .most = UINT64_MAX};
+  graft_status status = gr_plan_memory(p.usages, g->nbuffers, &room, spots, &arenas, &narenas);
   if (status) return status;
   e->arena_bytes = narenas ? arenas[0] : 0; /* there is no largest size, so there is one */
   free(arenas);

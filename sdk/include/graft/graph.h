@@ -68,6 +68,14 @@ GRAFT_EXPORT graft_status graft_graph_input_set_value(graft_graph *graph, uint32
 GRAFT_EXPORT graft_status graft_graph_input_value(const graft_graph *graph, uint32_t index, graft_rt_device *device,
                                                   graft_tensor **value);
 
+/* The plan may let values of a run lie in the memory of this input once all that read it have run. A run does so where
+ * the input is handed over to it (graft_graph_run_letting_go) and nobody else has that memory then; elsewhere it takes
+ * memory in its place, so that nothing that is still held is ever overwritten. A hint: it is for inputs that are handed
+ * over as a rule, as what a forward keeps for its backward, and that share their memory with no other one. An input
+ * that calls write to, or that an output views, is not reused, nor is any while a stream is captured. Stands in no
+ * file. Error: there is no such input. */
+GRAFT_EXPORT graft_status graft_graph_input_donate(graft_graph *graph, uint32_t index);
+
 /* What an input or an output is. A later libgraft may append fields. */
 typedef struct graft_graph_port {
   const char *name; /* of the graph, as long as it lives */
@@ -127,6 +135,13 @@ GRAFT_EXPORT void graft_graph_exec_destroy(GRAFT_NULLABLE graft_graph_exec *exec
 GRAFT_EXPORT graft_status graft_graph_run(graft_graph_exec *exec, GRAFT_NULLABLE graft_tensor *const *inputs,
                                           uint32_t ninputs, GRAFT_NULLABLE graft_tensor **outputs, uint32_t noutputs);
 
+/* The same, and inputs are handed over: of those that let_go has a 1 for (NULL: of all) the caller's hold is given up,
+ * whatever is returned, and NULL stands in `inputs` instead. Memory that nobody else holds is so free again as soon as
+ * the last call that reads it has run, or serves the run itself (graft_graph_input_donate). */
+GRAFT_EXPORT graft_status graft_graph_run_letting_go(graft_graph_exec *exec, GRAFT_NULLABLE graft_tensor **inputs,
+                                                     uint32_t ninputs, GRAFT_NULLABLE const uint8_t *let_go,
+                                                     GRAFT_NULLABLE graft_tensor **outputs, uint32_t noutputs);
+
 /* What was compiled. A later libgraft may append fields. */
 typedef struct graft_graph_exec_info {
   uint32_t nodes;          /* calls that are left */
@@ -136,6 +151,7 @@ typedef struct graft_graph_exec_info {
   uint64_t constant_bytes; /* held as long as it lives */
   uint32_t groups;         /* of calls that the plugin compiled to one program each */
   uint32_t grouped_nodes;  /* how many of the nodes are in one */
+  uint64_t donated_bytes;  /* of inputs in whose memory values may lie, graft_graph_input_donate */
 } graft_graph_exec_info;
 /* Fills `info`, of info_bytes bytes: sizeof(graft_graph_exec_info) as the caller knows it. */
 GRAFT_EXPORT graft_status graft_graph_exec_query(const graft_graph_exec *exec, graft_graph_exec_info *info,
