@@ -236,6 +236,17 @@ static const char *const cf_dim_texts[] = {"s T[33,17] 1",   "m T[33,17] 0 true"
 static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
 static const char *const cf_prod_dim_texts[] = {"s T[13,17] 1", "m T[17,13] 0 true",  "m T[13] 0", "m T[3,13,17] 1",
                                                 "m T[3,0] 1",   "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_vector_texts[] = {"m T[40007] [0]",
+                                              "m T[19,1032] [1]",
+                                              "m T[19,1041] [1]",
+                                              "m T[5,7,1032] [0,2]",
+                                              "m T[3,5,3,40] [0,1,3]",
+                                              "m T[131,264] [0]",
+                                              "m T[5,33,72] [0,1]",
+                                              "m T[9,70,8] [1]",
+                                              "m T[300,7,3] [1]",
+                                              "m T[2001,5] [0]",
+                                              NULL};
 static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            "s T[33,17] [0] correction=0",
                                            "m T[33,17]",
@@ -257,6 +268,14 @@ static const cf_op cf_reduction_ops[] = {
      CF_TEXTS("s T[17,33] [0]", "m T[67,1041] [0]", "m T[2,3,1,2,2,3,3,2] [1,4,6]", "m T[2,3,1,2,2,3,3,2] [0,3,5]"),
      CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
      CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
+    /* Vectors with and without a remainder, rows that begin where no vector may, several dimensions, and so many
+     * elements that what a work-item adds up takes more than one stretch. */
+    {"aten::sum.dim_IntList", cf_vector_texts, CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(F64) | CF_BIT(U8) | CF_BIT(C64),
+     CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, 0, CF_G_NONE},
+    {"aten::sum.dim_IntList", CF_TEXTS("m T[4300003] [0]", "f T[2100,2052] [0]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO),
+     CF_VALUES, 0, CF_G_NONE},
+    {"aten::amin", CF_TEXTS("m T[19,1032] [1]", "m T[131,264] [0]", "m T[40013] [0]"),
+     CF_BIT(F16) | CF_BIT(BF16) | CF_BIT(I8) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_NONE},
     {"aten::mean.dim", cf_reduce_dims, CF_FLOATS | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::amax", cf_extreme_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
@@ -271,6 +290,8 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::argmin", cf_arg_texts, CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::var.correction", cf_var_texts, CF_FLOATS | CF_COMPLEX, CF_R_CUSTOM(cf_l_var), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_var, 72)},
+    {"aten::var.correction", CF_TEXTS("m T[19,1032] [1]", "m T[131,264] [0]", "m T[5,7,1032] [0,2]", "m T[40009] [0]"),
+     CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_var), CF_VALUES, 0, CF_G_NONE},
     {"aten::any.dim", cf_dim_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::any", cf_any_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::any.dims", cf_any_dims_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE,

@@ -82,7 +82,7 @@ static void order(pass *pass, bool empty) {
   ocl_geometry_sort(&pass->reduced);
   ocl_geometry_collapse(&pass->reduced);
   if (empty) pass->reduced = (ocl_geometry){.rank = 1, .operands = 1, .stride = {{1}}};
-  bool wide_columns = pass->kept.stride[1][0] == 1 && pass->kept.size[0] >= 4;
+  bool wide_columns = pass->kept.stride[1][0] == 1 && pass->kept.size[0] >= COLUMNS_LEAST;
   pass->rows = pass->reduced.stride[0][0] == 1 || !wide_columns;
 }
 
@@ -162,8 +162,7 @@ pass ocl_reduction_shift(const graft_device *device, const pass *shifted) {
 }
 
 int64_t ocl_reduction_splits(const graft_device *device, const pass *pass) {
-  int64_t wanted = device->is_cpu ? 2 * (int64_t)device->compute_units : 512 * (int64_t)device->compute_units;
-  int64_t least = device->is_cpu ? 16384 : 512; /* elements for each */
+  int64_t wanted = 2 * (int64_t)device->compute_units, least = 16384; /* elements for each */
   int64_t outputs = ocl_geometry_elements(&pass->kept), reduced = ocl_geometry_elements(&pass->reduced);
   int64_t splits = wanted / outputs, most = reduced / least;
   if (splits > most) splits = most;

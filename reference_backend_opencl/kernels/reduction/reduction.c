@@ -1,9 +1,8 @@
 /* The engine of reductions over some dimensions. A call is one pass, or two where there are too few outputs to keep the
- * device busy: the first then leaves partial results in workspace, which the second combines. On a GPU these may be so
- * many that a third has to combine what the second leaves. */
+ * device busy: the first then leaves partial results in workspace, which the second combines. How a pass is laid over a
+ * CPU stands here; over a GPU, in teams.c. */
 #include "kernels/reduction/reduction.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef ocl_reduction_call operands;
@@ -11,8 +10,8 @@ typedef ocl_reduction_pass pass;
 
 /* ---- The memo ---- */
 
-/* One reduction is up to three kernels; a variance is up to three reductions. */
-enum { PASSES_MAX = 3 };
+/* One reduction is up to two kernels; a variance is up to three reductions. */
+enum { PASSES_MAX = 2 };
 typedef struct stage {
   ocl_kernel kernel[PASSES_MAX];
   int passes;
@@ -46,23 +45,22 @@ static void release(void *pointer) {
 static int64_t width_of(const graft_device *device, const pass *pass, int64_t vec) {
   enum { WIDE = 8 };
   bool is_long = pass->kept.size[0] >= 2 * (int64_t)device->compute_units * WIDE * vec;
-  return device->is_cpu && !pass->rows && pass->kept.stride[1][0] == 1 && is_long ? WIDE : 1;
+  return !pass->rows && pass->kept.stride[1][0] == 1 && is_long ? WIDE : 1;
 }
 
-/* Of a small pass the ranks do not count: one program serves all of them. */
-static bool widen_if_small(pass *pass) {
+bool ocl_reduction_widen_if_small(pass *pass) {
   if (ocl_geometry_elements(&pass->kept) * ocl_geometry_elements(&pass->reduced) > OCL_SMALL) return false;
   ocl_geometry_widen(&pass->kept);
   ocl_geometry_widen(&pass->reduced);
   return true;
 }
 
-static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const pass *exact) {
+static graft_status prepare_pieces(ocl_kernel *kernel, graft_device *device, const pass *exact) {
   pass shared = *exact;
   const pass *pass = &shared;
-  bool is_small = widen_if_small(&shared);
+  bool is_small = ocl_reduction_widen_if_small(&shared);
   const ocl_dtype *compute = pass->accumulator;
-  size_t local = device->is_cpu ? 1 : 64;
+  const size_t local = 1;
   int64_t vec = compute->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width;
   int64_t width = width_of(device, pass, vec);
   ocl_text head = {0};
@@ -87,7 +85,7 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);
   int64_t units_per_split = units_per_row * (ocl_geometry_elements(&pass->kept) / pass->kept.size[0]);
   int64_t units = units_per_split * pass->splits;
-  int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT64_MAX;
+  int64_t items = 8 * (int64_t)device->compute_units;
   int64_t per_item = units > items ? ocl_ceil_divide(units, items) : 1;
   int64_t rest[10] = {segment,
                       per_row,
@@ -104,18 +102,12 @@ static graft_status prepare_pass(ocl_kernel *kernel, graft_device *device, const
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 10), space});
 }
 
-/* How many partial results of each output the next pass leaves, of so many that one work-item would take longer to
- * combine than a launch takes; 1: it combines them all. */
-static int64_t choose_middle(const graft_device *device, int64_t splits) {
-  enum { MANY = 1024 };
-  return device->is_cpu || splits < MANY ? 1 : (int64_t)sqrt((double)splits);
-}
-
 static graft_status append_pass(stage *stage, graft_device *device, const pass *pass) {
   int n = stage->passes++;
   if (n < PASSES_MAX - 1)
     stage->partial_bytes[n] = (uint64_t)(ocl_geometry_elements(&pass->kept) * pass->splits) * pass->accumulator->bytes;
-  return prepare_pass(&stage->kernel[n], device, pass);
+  return device->is_cpu ? prepare_pieces(&stage->kernel[n], device, pass)
+                        : ocl_reduction_prepare_teams(&stage->kernel[n], device, pass);
 }
 
 /* So many elements, so far apart: the partial results of an output, for one. */
@@ -123,8 +115,12 @@ static ocl_geometry line_of(int64_t size, int64_t stride) {
   return (ocl_geometry){.rank = 1, .operands = 1, .size = {size}, .stride = {{stride}}};
 }
 
+static int64_t choose_splits(const graft_device *device, const pass *pass) {
+  return device->is_cpu ? ocl_reduction_splits(device, pass) : ocl_reduction_team_splits(device, pass);
+}
+
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only) {
-  int64_t outputs = ocl_geometry_elements(&only->kept), splits = ocl_reduction_splits(device, only);
+  int64_t outputs = ocl_geometry_elements(&only->kept), splits = choose_splits(device, only);
   stage->passes = 0;
   only->splits = splits;
   if (splits == 1) return append_pass(stage, device, only);
@@ -140,24 +136,11 @@ static graft_status prepare_stage(stage *stage, graft_device *device, pass *only
   last.formula.map = "v";
   first.split_stride = outputs;
   last.splits = 1;
-  last.rows = false;
   graft_status status = append_pass(stage, device, &first);
-  int64_t few = choose_middle(device, splits);
-  if (status == GRAFT_OK && few > 1) {
-    pass middle = last;
-    memcpy(middle.kept.stride[0], middle.kept.stride[1], sizeof middle.kept.stride[0]);
-    middle.out = only->accumulator;
-    middle.formula.finish = "v";
-    middle.splits = few;
-    middle.split_stride = outputs;
-    middle.reduced = line_of(splits, outputs);
-    ocl_geometry_collapse(&middle.kept);
-    status = append_pass(stage, device, &middle);
-    splits = few;
-  }
   if (status != GRAFT_OK) return status;
   last.reduced = line_of(splits, outputs);
   ocl_geometry_collapse(&last.kept);
+  last.rows = !device->is_cpu && last.kept.size[0] < COLUMNS_LEAST;
   return append_pass(stage, device, &last);
 }
 

@@ -44,6 +44,9 @@ typedef struct ocl_reduction_call {
   uint64_t inputs, outputs; /* dtypes that are served */
 } ocl_reduction_call;
 
+/* Fewer outputs side by side are made row by row. */
+enum { COLUMNS_LEAST = 4 };
+
 /* One pass over the elements. */
 typedef struct ocl_reduction_pass {
   ocl_geometry kept;    /* operands: out, in */
@@ -63,10 +66,15 @@ graft_status ocl_reduction_plan(const graft_device *device, const ocl_reduction_
 /* The one before it that finds s for each of its outputs, in the order of its kept dimensions; where it is `shifted`.
  */
 ocl_reduction_pass ocl_reduction_shift(const graft_device *device, const ocl_reduction_pass *shifted);
-/* How many work-items should share an output: as many as keep the device busy, if each has enough to do. */
+/* How many work-items of a CPU should share an output: as many as keep it busy, if each has enough to do. */
 int64_t ocl_reduction_splits(const graft_device *device, const ocl_reduction_pass *pass);
 /* What reduction/formula.cl asks of the head, for an input of so many lanes. */
 void ocl_reduction_head(ocl_text *head, const ocl_reduction_pass *pass, unsigned vec, size_t local);
+/* Of a small pass the ranks do not count: one program serves all of them. Whether it is. */
+bool ocl_reduction_widen_if_small(ocl_reduction_pass *pass);
+/* The same two for a GPU's teams of work-items: splits, and the kernel of a pass. */
+int64_t ocl_reduction_team_splits(const graft_device *device, const ocl_reduction_pass *pass);
+graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *device, const ocl_reduction_pass *pass);
 ocl_number ocl_reduction_number(const ocl_reduction_pass *pass); /* x */
 
 /* Engines. Recipes are an ocl_reduction_recipe, and a bool: whether the largest is looked for. */
