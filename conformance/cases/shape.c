@@ -47,6 +47,7 @@ static const cf_op cf_shape_ops[] = {
             "m T[0,3] [0]", "m T[33,17] []"),
     CF_MOVE("rot90", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17]", "m T[3,13,17] 3 [0,2]", "m T[33,17] 2 [-1,0]",
             "m T[13,17] -4", "m T[0,3] 1", "f T[2,3,5,7] 5 [1,3]"),
+    {"aten::tril", CF_TEXTS("m T[65540,5,2] 0"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE}, /* many rows */
     CF_MOVE("tril", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[13,17] 3", "m T[17,13] -4", "m T[3,13,17] 1",
             "m T[3,5] 9", "m T[0,3]", "f T[129,1025]"),
     CF_MOVE("triu", CF_SPECIALS_TOO, CF_G_LINEAR(0), "m T[33,17] 1", "m T[13,17] -3", "m T[17,13] 4", "m T[3,13,17]",

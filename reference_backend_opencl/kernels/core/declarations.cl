@@ -105,6 +105,7 @@ size_t LIB_FUNCTION get_global_size(uint);
 size_t LIB_FUNCTION get_global_id(uint);
 size_t LIB_FUNCTION get_local_id(uint);
 size_t LIB_FUNCTION get_group_id(uint);
+size_t LIB_FUNCTION get_num_groups(uint);
 void LIB_BARRIER barrier(cl_mem_fence_flags);
 
 /* --- mathematics --- */

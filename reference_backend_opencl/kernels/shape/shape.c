@@ -309,11 +309,14 @@ static graft_status prepare_triangle(void *memo, graft_device *device, const voi
   ocl_kernel *kernel = &((triangle_memo *)memo)->kernel;
   size_t local = device->is_cpu ? 1 : 64;
   int64_t columns = desc->dl.shape[desc->dl.ndim - 1], rows = ocl_elements(desc) / (columns ? columns : 1);
-  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : ocl_ceil_divide(columns, (int64_t)local);
-  ocl_kernel_size(kernel, device->is_cpu ? ocl_ceil_divide(rows, per_item) : rows * per_item * (int64_t)local, local);
+  const int64_t at_once = 4, groups_most = 65535, blocks = ocl_ceil_divide(rows, at_once);
+  int64_t per_item = device->is_cpu ? 8192 / (columns + 1) + 1 : at_once;
+  ocl_kernel_size(kernel, device->is_cpu ? ocl_ceil_divide(rows, per_item) : columns, local);
+  if (!device->is_cpu) kernel->global[1] = (size_t)(blocks < groups_most ? blocks : groups_most);
   ocl_text head = {0};
   ocl_head_types(&head, bits, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n", bits->name);
+  ocl_text_add(&head, "#define D %s\n#define TRIANGLE\n#define RANK 1\n#define ROWS_AT_ONCE %d\n", bits->name,
+               (int)at_once);
   graft_status status = ocl_kernel_make(kernel, device, &head, "shape/shape", "triangle");
   const int64_t space[] = {rows, desc->dl.shape[desc->dl.ndim - 2], columns, per_item};
   return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof space, space}) : status;

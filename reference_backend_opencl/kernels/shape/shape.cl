@@ -95,14 +95,25 @@ KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_sp
   }
 }
 #else
-/* An element a work-item: per_item work-groups share a row. */
+/* A work-item takes a column of ROWS_AT_ONCE rows, and goes on with others. What is not kept is not read. */
 KERNEL triangle(PLACE(out), CONST_PLACE(in), long first, long lower, triangle_space shape) {
-  long row = (long)get_group_id(0) / shape.per_item;
-  long i = (long)get_group_id(0) % shape.per_item * LOCAL + (long)get_local_id(0);
+  const long i = (long)get_global_id(0), step = (long)get_num_groups(1) * ROWS_AT_ONCE;
   if (i >= shape.columns) return;
-  bool before = i < first + row % shape.rows_per_matrix;
-  RAW(D) value = CONST_POINTER(D, in)[row * shape.columns + i];
-  POINTER(D, out)[row * shape.columns + i] = before == (lower != 0) ? value : (RAW(D))0;
+  for (long row = (long)get_group_id(1) * ROWS_AT_ONCE; row < shape.rows; row += step) {
+    long place = shape.rows >> 32 ? row % shape.rows_per_matrix : (uint)row % (uint)shape.rows_per_matrix;
+    RAW(D) value[ROWS_AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < ROWS_AT_ONCE; k++) {
+      bool before = i < first + place;
+      value[k] = (RAW(D))0;
+      if (row + k < shape.rows && before == (lower != 0)) value[k] = CONST_POINTER(D, in)[(row + k) * shape.columns + i];
+      place = place + 1 == shape.rows_per_matrix ? 0 : place + 1;
+    }
+#pragma unroll
+    for (int k = 0; k < ROWS_AT_ONCE; k++) {
+      if (row + k < shape.rows) POINTER(D, out)[(row + k) * shape.columns + i] = value[k];
+    }
+  }
 }
 #endif
 #endif

@@ -1,4 +1,5 @@
 /* Softmax, its logarithm, and their gradients. */
+#include "kernels/core/held.h"
 #include "kernels/core/lines.h"
 
 /* As softmax.cl counts them. */
@@ -19,18 +20,27 @@ typedef struct memo {
   ocl_kernel kernel;
 } memo;
 
-/* A GPU's work-item takes so short a line by itself: most of a group would be idle. */
-enum { SHORT_LINE = 32 };
+static void add_head(ocl_text *head, const operands *call, const ocl_dtype *out, const ocl_dtype *in) {
+  ocl_text_add(head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s", call->op, out->name, in->name,
+               call->mask ? "#define MASKED\n" : "");
+}
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_dtype *out,
                                 const ocl_dtype *in) {
   const ocl_dtype *compute = ocl_dtype_of(device, out->bytes == 8 ? GRAFT_F64 : GRAFT_F32);
   ocl_lines lines = ocl_lines_of(device, &call->a->dl, call->dim);
-  if (!device->is_cpu && lines.size <= SHORT_LINE) ocl_lines_plan_columns(device, &lines);
+  ocl_held held;
   ocl_text head = {0};
+  int arrays = call->op >= SOFTMAX_BACKWARD ? 2 : 1;
+  if (lines.rows && ocl_held_plan(device, lines.outer, lines.size, compute, arrays, &held)) {
+    ocl_held_head(&head, &held, compute);
+    add_head(&head, call, out, in);
+    graft_status status = ocl_kernel_make(kernel, device, &head, "core/held softmax/held", "softmax");
+    return status != GRAFT_OK ? status : ocl_held_set(kernel, &held);
+  }
   ocl_lines_head(&head, &lines, compute);
-  ocl_text_add(&head, "#define OP %d\n#define D_OUT %s\n#define D_IN %s\n%s%s", call->op, out->name, in->name,
-               out == compute ? "#define KEEPS\n" : "", call->mask ? "#define MASKED\n" : "");
+  add_head(&head, call, out, in);
+  if (out == compute) ocl_text_add(&head, "#define KEEPS\n");
   graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }
