@@ -35,4 +35,4 @@ const op_hooks_table op_hooks = {.tables = ops_families};
 
 const fx_hooks_table fx_hooks = {.call = graft_call, .infer = graft_infer, .describe = dsp_describe};
 
-const dsp_hooks_table dsp_hooks = {.recording_wanted = ag_wanted, .check_write = ag_check_write, .record = ag_record};
+const dsp_hooks_table dsp_hooks = {.recording_wanted = ag_wanted, .check_writes = ag_check_writes, .record = ag_record};

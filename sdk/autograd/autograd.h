@@ -12,9 +12,12 @@
  * no lock, no allocation; one thread-local read when no tensor has autograd state. */
 bool ag_wanted(const graft_value *args, uint32_t nargs);
 
-/* Before a call writes into `out` (in-place or out form) under grad mode: refuses a leaf that requires grad, an out
- * that requires grad, an inference tensor outside inference mode; in each case with the op's name. */
-graft_status ag_check_write(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor *out);
+/* Before a call writes into given outs (in-place or out form; NULL: a new one) under grad mode: refuses a leaf that
+ * requires grad, an out that requires grad, an inference tensor outside inference mode; in each case with the op's
+ * name.
+ */
+graft_status ag_check_writes(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                             graft_tensor *const *outs, uint32_t nouts);
 
 /* Records a call that has run. `args` are as the caller gave them, complete and canonical; `outs` the results
  * (nouts items, NULL where not wanted). An op without vjp makes outputs that require no grad, unless its results are

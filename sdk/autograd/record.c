@@ -43,15 +43,16 @@ static graft_status refuse_write(const op_schema *schema, const graft_tensor *ou
                    tns_describe(out, shape, sizeof shape), why);
 }
 
-graft_status ag_check_write(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor *out) {
-  if (!graft_grad_mode()) return GRAFT_OK;
+/* `wanted`: an argument requires grad. */
+static graft_status check_write(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                                const graft_tensor *out, bool wanted) {
   if (out->flags & TNS_INFERENCE) { /* grad mode is on, so inference mode is off */
     return refuse_write(schema, out,
                         "it was made in inference mode, which is off now; clone it, or write in that mode");
   }
   const ag_meta *meta = out->autograd;
   bool requires = ag_requires(out);
-  if (!requires && !any_tensor(args, nargs, test_requires, NULL)) return GRAFT_OK;
+  if (!requires && !wanted) return GRAFT_OK;
   if (requires && !meta->node->schema) {
     return refuse_write(schema, out,
                         "it is a leaf that requires grad; turn grad mode off around the call, or write "
@@ -73,6 +74,18 @@ graft_status ag_check_write(const op_schema *schema, const graft_value *args, ui
                         "them, or clone it");
   }
   return GRAFT_OK;
+}
+
+/* The arguments are looked through once, not for each output: lists have hundreds of both. */
+graft_status ag_check_writes(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                             graft_tensor *const *outs, uint32_t nouts) {
+  graft_status status = GRAFT_OK;
+  if (!graft_grad_mode()) return status;
+  const bool wanted = any_tensor(args, nargs, test_requires, NULL);
+  for (uint32_t i = 0; i < nouts && status == GRAFT_OK; i++) {
+    if (outs[i]) status = check_write(schema, args, nargs, outs[i], wanted);
+  }
+  return status;
 }
 
 /* A view is made by an op of the host that returns the memory of an argument. */

@@ -244,16 +244,6 @@ static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
   return false;
 }
 
-static graft_status check_writes(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor **outs,
-                                 uint32_t nouts) {
-  for (uint32_t i = 0; i < nouts; i++) {
-    if (!outs[i]) continue;
-    graft_status status = dsp_hooks.check_write(schema, args, nargs, outs[i]);
-    if (status) return status;
-  }
-  return GRAFT_OK;
-}
-
 static graft_status call_slot_op(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
                                  graft_tensor **outs, uint32_t nouts, dsp_route *taken) {
   dsp_plan *plan;
@@ -267,7 +257,7 @@ static graft_status call_slot_op(const op_schema *schema, const op_def *def, con
   graft_value full[OP_MAX_ARGS];
   dsp_full_args(plan, args, nargs, full);
   bool record = dsp_hooks.recording_wanted(full, schema->nargs);
-  if (any_out(outs, nouts)) status = check_writes(schema, full, schema->nargs, outs, nouts);
+  if (any_out(outs, nouts)) status = dsp_hooks.check_writes(schema, full, schema->nargs, outs, nouts);
   if (!status) status = dsp_recording() ? record_plan(plan, full, outs) : dsp_run_plan(plan, full, outs, taken);
   if (!status && record) status = dsp_hooks.record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);
   dsp_plan_release(plan);
@@ -277,7 +267,7 @@ static graft_status call_slot_op(const op_schema *schema, const op_def *def, con
 static graft_status run_copy_op(op_call *call, const op_schema *schema, graft_tensor **outs) {
   if (dev_forked(call->device)) return dev_forked_error(call->device);
   bool record = dsp_hooks.recording_wanted(call->args, schema->nargs);
-  graft_status status = check_writes(schema, call->args, schema->nargs, outs, 1);
+  graft_status status = dsp_hooks.check_writes(schema, call->args, schema->nargs, outs, 1);
   if (!status) status = dsp_recording() ? dsp_record_copy(call, outs) : dsp_run_copy(call, outs);
   return !status && record ? dsp_hooks.record(schema, call->def, call->args, schema->nargs, outs, 1) : status;
 }

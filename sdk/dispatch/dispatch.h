@@ -87,8 +87,10 @@ typedef struct dsp_hooks_table {
   /* Whether a call would be recorded: grad mode is on, and a tensor among args (lists included) requires grad. Cheap:
    * no lock, no allocation. */
   bool (*recording_wanted)(const graft_value *args, uint32_t nargs);
-  /* Before a call writes into `out`: refuses what would falsify a gradient, with the op's name. */
-  graft_status (*check_write)(const op_schema *schema, const graft_value *args, uint32_t nargs, graft_tensor *out);
+  /* Before a call writes into given outputs (others are NULL): refuses what would falsify a gradient, with the op's
+   * name. */
+  graft_status (*check_writes)(const op_schema *schema, const graft_value *args, uint32_t nargs,
+                               graft_tensor *const *outs, uint32_t nouts);
   /* Records a call that has run. */
   graft_status (*record)(const op_schema *schema, const op_def *def, const graft_value *args, uint32_t nargs,
                          graft_tensor **outs, uint32_t nouts);
