@@ -321,6 +321,8 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::min", cf_min_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
     {"aten::max.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
+    {"aten::max.dim", CF_TEXTS("m T[300,70] 0", "m T[2,301,3] 1", "m T[5000,3]<9 0", "m T[70,2,33]<3 0"),
+     CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::min.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
     {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(5)},

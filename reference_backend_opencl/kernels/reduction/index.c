@@ -1,5 +1,5 @@
 /* argmax, argmin, max.dim and min.dim: where the extremum of a line stands. One launch, or two where a few rows are so
- * long that each is cut into parts. */
+ * long that each is cut into parts, or a GPU has few lines side by side. */
 #include <string.h>
 
 #include "kernels/core/lines.h"
@@ -31,17 +31,21 @@ static const ocl_dtype *computed(const graft_device *device, const ocl_dtype *dt
   return NULL;
 }
 
+static void add_head(ocl_text *head, const graft_device *device, const operands *call, const ocl_dtype *in,
+                     const char *more) {
+  ocl_text_add(head, "#define D_IN %s\n%s%s", in->name, call->largest ? "#define LARGEST\n" : "", more);
+  if (call->values) {
+    ocl_text_add(head, "#define WITH_VALUES\n#define D_VALUES %s\n",
+                 ocl_dtype_of(device, call->values->dl.dtype)->name);
+  }
+}
+
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_lines *lines,
                                 const ocl_dtype *in, const char *more) {
   ocl_text head = {0};
   ocl_lines_head(&head, lines, in);
-  ocl_text_add(&head, "#define D_IN %s\n%s%s", in->name, call->largest ? "#define LARGEST\n" : "", more);
-  if (call->values) {
-    ocl_text_add(&head, "#define WITH_VALUES\n#define D_VALUES %s\n",
-                 ocl_dtype_of(device, call->values->dl.dtype)->name);
-  }
-  graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines reduction/index", "find");
-  return status;
+  add_head(&head, device, call, in, more);
+  return ocl_kernel_make(kernel, device, &head, "core/lines reduction/candidates reduction/index", "find");
 }
 
 /* A row in parts is so many units. */
@@ -60,6 +64,61 @@ static int64_t choose_parts(const graft_device *device, const ocl_lines *lines) 
   return parts > forced ? parts : forced;
 }
 
+/* ---- Lines side by side, on a GPU ---- */
+
+/* As index_columns.cl has it. */
+typedef struct columns {
+  int64_t size, inner, units_per_row, units, width, depth, size_of_split, source_size, source_inner;
+} columns;
+
+enum { COLUMNS_LOCAL = 256, SIDE_BY_SIDE = 32, DEPTH_LEAST = 4, GROUPS_A_UNIT = 8 };
+
+static columns lay_columns(const ocl_lines *lines) {
+  columns c = {.size = lines->size, .inner = lines->inner, .width = 1, .depth = 1, .size_of_split = lines->size};
+  while (c.width < SIDE_BY_SIDE && c.width < lines->inner) c.width *= 2;
+  while (c.width * c.depth < COLUMNS_LOCAL && c.depth * DEPTH_LEAST < lines->size) c.depth *= 2;
+  c.units_per_row = ocl_ceil_divide(lines->inner, c.width);
+  c.units = lines->outer * c.units_per_row;
+  return c;
+}
+
+static graft_status make_columns(ocl_kernel *kernel, graft_device *device, const operands *call, const columns *space,
+                                 int64_t splits, const ocl_dtype *in, const char *more) {
+  ocl_text head = {0};
+  ocl_head_types(&head, in, 1, COLUMNS_LOCAL);
+  add_head(&head, device, call, in, more);
+  graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/candidates reduction/index_columns", "find");
+  ocl_kernel_size(kernel, space->units * space->width * space->depth, COLUMNS_LOCAL);
+  kernel->global[1] = (size_t)splits;
+  return status == GRAFT_OK ? ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space, space}) : status;
+}
+
+static graft_status prepare_columns(memo *memo, graft_device *device, const operands *call, const ocl_lines *lines,
+                                    const ocl_dtype *in) {
+  const ocl_dtype *compute = computed(device, in);
+  columns first = lay_columns(lines);
+  first.source_size = lines->size;
+  first.source_inner = lines->inner;
+  const int64_t groups = ocl_ceil_divide(first.units * first.width * first.depth, COLUMNS_LOCAL);
+  const int64_t wanted = GROUPS_A_UNIT * (int64_t)device->compute_units / groups;
+  const int64_t most = lines->size / (DEPTH_LEAST * first.depth), splits = wanted < most ? wanted : most;
+  memo->parts = 1;
+  if (splits <= 1) return make_columns(&memo->kernel[0], device, call, &first, 1, in, "");
+  operands partial = *call;
+  partial.values = NULL;
+  first.size_of_split = ocl_ceil_divide(lines->size, splits);
+  memo->parts = ocl_ceil_divide(lines->size, first.size_of_split);
+  memo->value_bytes = (uint64_t)(memo->parts * lines->outer * lines->inner) * compute->bytes;
+  memo->index_bytes = (uint64_t)(memo->parts * lines->outer * lines->inner) * sizeof(int64_t);
+  graft_status status = make_columns(&memo->kernel[0], device, &partial, &first, memo->parts, in, "#define PARTIAL\n");
+  if (status != GRAFT_OK) return status;
+  const ocl_lines chosen = {.outer = 1, .size = memo->parts, .inner = lines->outer * lines->inner};
+  columns second = lay_columns(&chosen);
+  second.source_size = lines->size;
+  second.source_inner = lines->inner;
+  return make_columns(&memo->kernel[1], device, call, &second, 1, compute, "#define GIVEN\n");
+}
+
 static graft_status prepare_all(memo *memo, graft_device *device, const operands *call, const ocl_dtype *in) {
   ocl_lines lines = {.outer = 1, .size = 1, .inner = 1};
   if (call->dim >= 0) {
@@ -68,6 +127,7 @@ static graft_status prepare_all(memo *memo, graft_device *device, const operands
     for (int d = 0; d < call->in->dl.ndim; d++) lines.size *= call->in->dl.shape[d];
     ocl_lines_plan(device, &lines);
   }
+  if (!lines.rows && !device->is_cpu) return prepare_columns(memo, device, call, &lines, in);
   if (!lines.rows && lines.size > INT32_MAX) return GRAFT_UNIMPLEMENTED;
   const ocl_dtype *compute = computed(device, in);
   memo->size = lines.size;

@@ -1,28 +1,11 @@
-/* Where the largest (or smallest) of a line stands, and the value itself. After lines.cl.
+/* Where the largest (or smallest) of a line stands, and the value itself. After lines.cl and candidates.cl.
  *
- * Of equals the first counts; a NaN goes before all. A long row is cut into parts, each with a candidate of its own; a
+ * A long row is cut into parts, each with a candidate of its own; a
  * second launch, GIVEN those, chooses among them.
  *
- * The head defines D_IN, LARGEST or not, PARTIAL (candidates are written: values as CT, indices), GIVEN (candidates are
+ * The head defines D_IN, PARTIAL (candidates are written: values as CT, indices), GIVEN (candidates are
  * read), WITH_VALUES and D_VALUES: the values come from `source`, the tensor itself. */
 DEFINE_ACCESS(in, D_IN)
-
-#ifdef LARGEST
-#define GOES_BEFORE(b, a) (((b) > (a)) | (((b) != (b)) & ((a) == (a))))
-#else
-#define GOES_BEFORE(b, a) (((b) < (a)) | (((b) != (b)) & ((a) == (a))))
-#endif
-
-typedef struct {
-  CT value;
-  long at; /* -1: none */
-} candidate;
-
-static candidate better(candidate a, candidate b) {
-  int equal = (a.value == b.value) | ((a.value != a.value) & (b.value != b.value));
-  int second = a.at < 0 || (b.at >= 0 && (GOES_BEFORE(b.value, a.value) || (equal && b.at < a.at)));
-  return second ? b : a;
-}
 
 /* The candidates of all lanes and work-items of a row; else those of the lanes, each its own. */
 static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *values, __local long *places) {
