@@ -125,8 +125,10 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
                                         [FRACTIONAL] = "#define FRACTIONAL\n",
                                         [NONE] = "#define ADAPTIVE\n"};
   const char *entry = call->recipe->windows == NONE ? "unpool" : call->backward ? "pool_back" : "pool";
-  size_t local = device->is_cpu ? 1 : 64;
   pools p = pools_of(call);
+  /* Of a maximum's gradient all of a group take part in a plane. */
+  bool is_wide = call->recipe->maximum && call->backward && plane_size(p.out) >= 1024;
+  size_t local = device->is_cpu ? 1 : is_wide ? 256 : 64;
   int64_t items = plan(device, call, &p, memo, dtype, local);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);

@@ -146,35 +146,64 @@ KERNEL pool(PLACE(out), PLACE(indices), CONST_PLACE(in) SAMPLES, pools shape) {
   }
 }
 
+/* Where element i of a plane lies in it, without a division where the plane's places follow each other evenly. */
+static long offset_in_plane(const long *stride, const long *size, long i) {
+  if (stride[3] == size[2] * stride[4] && (DIMS < 3 || stride[2] == size[1] * stride[3])) return i * stride[4];
+  return i / (size[1] * size[2]) * stride[2] + i / size[2] % size[1] * stride[3] + i % size[2] * stride[4];
+}
+
 /* Here `in` is the gradient and a plane of `sums` is written, dense. A work-group takes a plane, a work-item those of its
  * places that are its own, so that sums are made in order and by one. */
 KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices), __global long *faults, pools shape) {
   const long size = plane_size(shape.in), me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
+#if LOCAL > 1
+  __local long targets[LOCAL];
+  __local CT grads[LOCAL];
+#endif
   for (long plane = first; plane < last; plane++) {
     place p = corner_of(plane, shape.c);
     __global CT *sums = (__global CT *)(work + offset_work) + plane * size;
     for (long i = me; i < size; i += LOCAL) sums[i] = 0;
+#if LOCAL > 1
+    /* They bring LOCAL elements of the gradient to local memory, and each looks through all of these for its own. */
+    const long count = plane_size(shape.out);
+    __global const RAW(D) *from = CONST_POINTER(D, in) + plane_start(shape.out_stride, p);
+    __global const long *index = (__global const long *)(indices + offset_indices) + plane_start(shape.index_stride, p);
+    for (long begin = 0; begin < count; begin += LOCAL) {
+      const long i = begin + me;
+      targets[me] = -1;
+      if (i < count) {
+        const long to = index[offset_in_plane(shape.index_stride, shape.out, i)];
+        if (to < 0 || to >= size)
+          REPORT(faults, shape.op_id, to, size);
+        else
+          targets[me] = to;
+        grads[me] = GET(from + offset_in_plane(shape.out_stride, shape.out, i));
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int k = 0; k < LOCAL; k++) {
+        const long to = targets[k];
+        if (to >= 0 && ((int)to & (LOCAL - 1)) == (int)me) sums[to] = ADD(sums[to], grads[k]);
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#else
     for (long i = 0; i < plane_size(shape.out); i++, p = next_place(p, LONG_MAX, shape.out)) {
       const long to = ((__global const long *)(indices + offset_indices))[offset_of(shape.index_stride, p)];
       if (to < 0 || to >= size) {
-        if (me == 0) REPORT(faults, shape.op_id, to, size);
-      } else if (LOCAL == 1 || to % LOCAL == me) {
+        REPORT(faults, shape.op_id, to, size);
+      } else {
         sums[to] = ADD(sums[to], GET(CONST_POINTER(D, in) + offset_of(shape.out_stride, p)));
       }
     }
+#endif
     if (!shape.through_work) continue;
     for (long i = me; i < size; i += LOCAL) {
       const place q = place_of(plane * size + i, shape.c, shape.in);
       STORE(D, __global, POINTER(D, out) + offset_of(shape.in_stride, q), sums[i]);
     }
   }
-}
-
-/* Where element i of a plane lies in it, without a division where the plane's places follow each other evenly. */
-static long offset_in_plane(const long *stride, const long *size, long i) {
-  if (stride[3] == size[2] * stride[4] && (DIMS < 3 || stride[2] == size[1] * stride[3])) return i * stride[4];
-  return i / (size[1] * size[2]) * stride[2] + i / size[2] % size[1] * stride[3] + i % size[2] * stride[4];
 }
 
 /* Here planes of the sizes `in` are written, zeros and the elements of `in` at their indices, by a work-group each. */
