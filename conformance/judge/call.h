@@ -24,6 +24,7 @@ typedef enum cf_layout {
   CF_OUT,           /* outputs with gaps and an offset */
   CF_IN_PLACE,      /* the first tensor is the output */
   CF_DETERMINISTIC, /* determinism asked for: three identical runs */
+  CF_TF32,          /* products of f32 may round their factors */
   CF_LAYOUTS
 } cf_layout;
 

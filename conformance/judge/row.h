@@ -145,7 +145,8 @@ enum {
   CF_INPLACE = 32,     /* the first tensor may be the output */
   CF_ORDERED = 64,     /* the sum's order may vary between runs: also run deterministic, three times */
   CF_DIFFERENCE = 128, /* alpha is subtracted: its absolute terms are those of a negative alpha */
-  CF_NO_ADJOINT = 256  /* the VJP is by definition not the derivative of the forward */
+  CF_NO_ADJOINT = 256, /* the VJP is by definition not the derivative of the forward */
+  CF_FACTORS = 512     /* CF_SUM of products: in f32 also run where their factors may be rounded to tf32 */
 };
 
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its

@@ -146,13 +146,17 @@ static long double cf_terms_of(const cf_check *check, uint32_t out, int64_t i) {
   return n;
 }
 
+/* Of a factor that is rounded to nearest, to the 11 bits of tf32. */
+#define CF_U_TF32 0x1p-11L
+
 static long double cf_sum_limit(const cf_check *check, uint32_t out, graft_dtype dtype, int64_t i, long double size) {
   const cf_rule *rule = &check->call->op->rule;
   long double s = cf_modulus(check->absolute[out].v[i]), n = cf_terms_of(check, out, i);
   long double exact_below = 1 / cf_u_acc(dtype);
   if (check->call->c->fill == CF_INTEGERS && s < exact_below && rule->ulps == 0) return cf_ulp(dtype, size);
   long double growth = cf_growth(n) * (rule->ulps > 0 ? rule->ulps : 1);
-  return growth * cf_u_acc(dtype) * s + cf_ulp(dtype, size) / 2;
+  long double factors = check->call->c->layout == CF_TF32 ? 2 * CF_U_TF32 + CF_U_TF32 * CF_U_TF32 : 0;
+  return (growth * cf_u_acc(dtype) * (1 + factors) + factors) * s + cf_ulp(dtype, size) / 2;
 }
 
 /* |x| of the first input; it has the output's shape in the classes that ask. */

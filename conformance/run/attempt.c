@@ -128,6 +128,10 @@ bool cf_attempt_prepare(cf_attempt *s, int run, graft_tensor **outs) {
   return cf_build_outputs(s, run, outs);
 }
 
+static graft_exec_flags cf_flags_of(const cf_case *c) {
+  return c->layout == CF_DETERMINISTIC ? GRAFT_EXEC_DETERMINISTIC : c->layout == CF_TF32 ? GRAFT_EXEC_ALLOW_TF32 : 0;
+}
+
 graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   graft_value args[OP_MAX_ARGS];
   graft_tensor *items[CF_MAX_TENSORS];
@@ -137,7 +141,7 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   uint64_t before = cf_fallback_total(), seed, offset;
   dsp_forcing = (dsp_forced){device, s->call->schema->id, (dsp_route)s->call->c->way};
   dsp_zones = (dsp_zone_watch){.bytes = cf_zone_bytes(device)};
-  dsp_set_exec_flags(s->call->c->layout == CF_DETERMINISTIC ? GRAFT_EXEC_DETERMINISTIC : 0);
+  dsp_set_exec_flags(cf_flags_of(s->call->c));
   graft_status status = graft_call(s->call->schema->id, args, s->call->schema->nargs, outs, s->nouts);
   dsp_route route = dsp_last_route();
   dsp_set_exec_flags(0);

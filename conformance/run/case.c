@@ -25,6 +25,7 @@ static const cf_named cf_layouts[CF_LAYOUTS] = {
     [CF_OUT] = {"out", "written into a given output, which has gaps and an offset"},
     [CF_IN_PLACE] = {"inplace", "the first tensor is the output, too"},
     [CF_DETERMINISTIC] = {"deterministic", "determinism is asked for: three runs give the same bits"},
+    [CF_TF32] = {"tf32", "matrix products of f32 may round their factors to 11 bits"},
 };
 
 static const cf_named cf_fills[CF_FILLS] = {

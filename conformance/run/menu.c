@@ -132,8 +132,9 @@ static void cf_walk_layouts(cf_walk *w, uint32_t dtype_rank) {
     if (layout == CF_IN_PLACE && (!(op->flags & CF_INPLACE) || w->text_rank > 0)) continue;
     if (layout == CF_DETERMINISTIC && !(op->flags & CF_ORDERED)) continue;
     if (layout == CF_IN_PLACE && cf_mantissa(w->c.dtype) == 0) continue;
+    if (layout == CF_TF32 && !(op->flags & CF_FACTORS && w->c.dtype == GRAFT_F32)) continue;
     cf_level level = CF_FULL;
-    if (dtype_rank == 0 && w->text_rank < 2) level = CF_MUSTPASS;
+    if ((dtype_rank == 0 && w->text_rank < 2) || layout == CF_TF32) level = CF_MUSTPASS;
     if (dtype_rank == 0 && w->text_rank == 0 && layout == CF_TRANSPOSED) level = CF_SMOKE;
     w->c.layout = (uint8_t)layout;
     cf_offer(w, cf_max_level(level, w->text_level));

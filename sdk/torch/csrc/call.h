@@ -14,13 +14,22 @@
 
 namespace torch_graft {
 
-// Sends PyTorch's process-wide modes with the calls of this thread, for the time of a call: deterministic algorithms,
-// and the default dtype where it is not f32.
+// What PyTorch's process-wide modes ask of calls. f32 may be rounded to TF32 in products where CUDA's may:
+// torch.set_float32_matmul_precision and torch.backends.fp32_precision, which name no device, are kept with CUDA's
+// setting and readable there.
+inline graft_exec_flags exec_flags_now() {
+  const at::Context &context = at::globalContext();
+  const bool tf32 =
+      context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32;
+  return (context.deterministicAlgorithms() ? GRAFT_EXEC_DETERMINISTIC : 0) | (tf32 ? GRAFT_EXEC_ALLOW_TF32 : 0);
+}
+
+// Sends these modes with the calls of this thread, for the time of a call, and the default dtype where it is not f32.
 class Modes {
  public:
   Modes() {
-    if (C10_UNLIKELY(at::globalContext().deterministicAlgorithms())) {
-      flags_before_ = graft_exec_flags_set(GRAFT_EXEC_DETERMINISTIC);
+    if (const graft_exec_flags flags = exec_flags_now(); C10_UNLIKELY(flags)) {
+      flags_before_ = graft_exec_flags_set(flags);
       flags_set_ = true;
     }
     if (C10_UNLIKELY(c10::get_default_dtype_as_scalartype() != c10::ScalarType::Float)) {

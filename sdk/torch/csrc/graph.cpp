@@ -53,7 +53,7 @@ bool GraphInput::fits(const at::Tensor &tensor) const {
 }
 
 GraphModes GraphModes::now() {
-  return {at::globalContext().deterministicAlgorithms(), c10::get_default_dtype_as_scalartype()};
+  return {exec_flags_now(), c10::get_default_dtype_as_scalartype()};
 }
 
 namespace {

@@ -27,12 +27,12 @@ struct GraphInput {
   bool fits(const at::Tensor &tensor) const;
 };
 struct GraphModes {
-  bool deterministic;
+  graft_exec_flags flags;
   c10::ScalarType default_dtype;
 
   static GraphModes now();
   bool operator==(const GraphModes &other) const {
-    return deterministic == other.deterministic && default_dtype == other.default_dtype;
+    return flags == other.flags && default_dtype == other.default_dtype;
   }
 };
 

@@ -283,7 +283,7 @@ def is_bf16_supported(including_emulation=True):
 
 
 def is_tf32_supported():
-    """Whether matrix products may round to TF32: they never do."""
+    """Whether matrix products round to TF32 where torch.set_float32_matmul_precision lets them: plugins do not say."""
     return False
 
 
