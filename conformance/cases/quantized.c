@@ -56,6 +56,12 @@ static const cf_op cf_quantized_ops[] = {
      CF_TEXTS("s T[33,17] T[17,129]", "m T[1,1] T[1,1]", "m T[3,13] T[13,1]", "m T[13,1025] T[1025,3]",
               "m T[5,0] T[0,7]", "m T[0,5] T[5,7]", "m u8[17,33] T[33,5]"),
      CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
+    /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, lines that begin where 16 bytes do
+     * and others, K cut in four, and each size of a tile. */
+    {"aten::_int_mm",
+     CF_TEXTS("m T[72,144] T[144,88]", "m T[77,131] T[131,91]", "m u8[77,144] T[144,91]", "m T[72,1040] T[1040,40]",
+              "f T[1304,32] T[32,1096]", "f T[1400,20] T[20,3070]"),
+     CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
     /* The sum of products; the scale, and in half types the one rounding of both. */
     {"aten::_weight_int8pack_mm",
      CF_TEXTS("s T[5,33] i8[17,33] T[17]", "m T[1,129] i8[3,129] T[3]", "m T[33,1] i8[129,1] T[129]",
@@ -72,7 +78,14 @@ static const cf_op cf_quantized_ops[] = {
               "m f8_e4m3fn[5,3] f8_e4m3fn[3,7] T[] T[]",
               "m f8_e5m2[5,3] f8_e5m2[3,7] T[] T[] bias=T[7] scale_result=T[]",
               "m f8_e4m3fn[0,3] f8_e4m3fn[3,7] T[] T[] out_dtype=f32"),
-     CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_FLAT | CF_NATIVE, CF_G_NONE},
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_NATIVE, CF_G_NONE},
+    /* Enough for tiles of tensor cores. */
+    {"aten::_scaled_mm",
+     CF_TEXTS("m f8_e4m3fn[72,136] f8_e4m3fn[136,88] T[] T[] out_dtype=f32",
+              "m f8_e5m2[77,131] f8_e4m3fn[131,91] T[77,1] T[1,91] bias=f16[91] out_dtype=bf16",
+              "m f8_e4m3fn[72,520] f8_e5m2[520,43] T[72,1] T[1] bias=T[43] scale_result=T[]",
+              "m f8_e5m2[77,136] f8_e5m2[136,88] T[] T[1,88] bias=bf16[88] out_dtype=f16"),
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_NATIVE, CF_G_NONE},
     /* Computed in f32 for half types and f32, whatever an oracle could do better; the gradient goes straight through.
      */
     {"aten::fake_quantize_per_tensor_affine_cachemask",

@@ -6,29 +6,64 @@
 /* As cl_nv_device_attribute_query names it. */
 #define CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
 
+/* ---- Ways ---- */
+
+/* e4m3 and e5m2 are all of them numbers of f16. The tensor cores' own sums of float8 keep some 14 bits, which are too
+ * few. */
+static const ocl_tensor_way ways[] = {
+    {GRAFT_BF16, GRAFT_BF16, "bf16", "bf16", "f32", 2, OCL_TURNED_NOT},
+    {GRAFT_F16, GRAFT_F16, "f16", "f16", "f32", 2, OCL_TURNED_NOT},
+    {GRAFT_I8, GRAFT_I8, "s8", "s8", "s32", 1, OCL_TURNED_NOT},
+    {GRAFT_U8, GRAFT_I8, "u8", "s8", "s32", 1, OCL_TURNED_NOT},
+    {GRAFT_F8_E4M3FN, GRAFT_F8_E4M3FN, "f16", "f16", "f32", 2, OCL_TURNED_F16},
+    {GRAFT_F8_E4M3FN, GRAFT_F8_E5M2, "f16", "f16", "f32", 2, OCL_TURNED_F16},
+    {GRAFT_F8_E5M2, GRAFT_F8_E4M3FN, "f16", "f16", "f32", 2, OCL_TURNED_F16},
+    {GRAFT_F8_E5M2, GRAFT_F8_E5M2, "f16", "f16", "f32", 2, OCL_TURNED_F16},
+    {GRAFT_F32, GRAFT_F32, "tf32", "tf32", "f32", 4, OCL_TURNED_TF32},
+    {GRAFT_F64, GRAFT_F64, "f64", "f64", "f64", 8, OCL_TURNED_NOT},
+};
+
+const ocl_tensor_way *ocl_tensor_way_of(graft_dtype a, graft_dtype b) {
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    if (ways[i].a == a && ways[i].b == b) return &ways[i];
+  }
+  return NULL;
+}
+
+const ocl_tensor_way *ocl_tensor_way_of_halves(graft_dtype dtype) {
+  return dtype == GRAFT_BF16 || dtype == GRAFT_F16 ? ocl_tensor_way_of(dtype, dtype) : NULL;
+}
+
 /* ---- Products ---- */
 
 static void add_operands(ocl_text *head, int count, int first) {
   for (int i = 0; i < count; i++) ocl_text_add(head, "%s%%%d", i ? "," : "", first + i);
 }
 
-void ocl_head_multiply(ocl_text *head, const char *name, const ocl_dtype *dtype, int columns, ocl_factor a,
+/* Signs of the factors, which integers don't have, and which factor lies across, which only 16 bits do. */
+static void add_layout(ocl_text *head, const ocl_tensor_way *way, ocl_factor a, ocl_factor b) {
+  if (way->bytes > 1) ocl_text_add(head, ", 1, 1");
+  if (way->bytes == 2 && a != OCL_FACTOR_REGISTERS) ocl_text_add(head, ", %d", a == OCL_FACTOR_ACROSS);
+  if (way->bytes == 2) ocl_text_add(head, ", %d", b == OCL_FACTOR_ACROSS);
+}
+
+void ocl_head_multiply(ocl_text *head, const char *name, const ocl_tensor_way *way, int columns, ocl_factor a,
                        ocl_factor b) {
   const int sums = columns / 2;
-  const bool registers = a == OCL_FACTOR_REGISTERS;
+  const bool registers = a == OCL_FACTOR_REGISTERS, whole = way->bytes == 1;
   ocl_text_add(head,
-               "static __attribute__((always_inline)) void %s(float *sums, %s a, ulong b) {\n"
+               "static __attribute__((always_inline)) void %s(%s *sums, %s a, ulong b) {\n"
                "__asm volatile(\"%s { .reg .pred adds; setp.eq.u32 adds, 0, 0;\\n"
-               "%s wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
-               name, registers ? "const uint *" : "ulong", OCL_PTX_MARK, OCL_PTX_MARK, columns, dtype->name,
-               dtype->name);
+               "%s wgmma.mma_async.sync.aligned.m64n%dk%d.%s.%s.%s {",
+               name, whole ? "int" : "float", registers ? "const uint *" : "ulong", OCL_PTX_MARK, OCL_PTX_MARK, columns,
+               32 / way->bytes, way->sum_type, way->a_type, way->b_type);
   add_operands(head, sums, 0);
   ocl_text_add(head, "}, %s", registers ? "{" : "");
   add_operands(head, registers ? 4 : 1, sums);
-  ocl_text_add(head, "%s, %%%d, adds, 1, 1", registers ? "}" : "", sums + (registers ? 4 : 1));
-  if (!registers) ocl_text_add(head, ", %d", a == OCL_FACTOR_ACROSS);
-  ocl_text_add(head, ", %d; }\" : ", b == OCL_FACTOR_ACROSS);
-  for (int i = 0; i < sums; i++) ocl_text_add(head, "%s\"+f\"(sums[%d])", i ? ", " : "", i);
+  ocl_text_add(head, "%s, %%%d, adds", registers ? "}" : "", sums + (registers ? 4 : 1));
+  add_layout(head, way, a, b);
+  ocl_text_add(head, "; }\" : ");
+  for (int i = 0; i < sums; i++) ocl_text_add(head, "%s\"+%s\"(sums[%d])", i ? ", " : "", whole ? "r" : "f", i);
   ocl_text_add(head, " : ");
   for (int i = 0; registers && i < 4; i++) ocl_text_add(head, "\"r\"(a[%d]), ", i);
   ocl_text_add(head, "%s\"l\"(b) : \"memory\");\n}\n", registers ? "" : "\"l\"(a), ");
@@ -38,31 +73,41 @@ void ocl_head_multiply(ocl_text *head, const char *name, const ocl_dtype *dtype,
 
 /* How many multiplications a unit makes at a time in tiles of each size, measured on an H100 at K = 8192: relative to
  * each other. Of the smallest, two groups run on a unit. */
-static const struct {
+typedef struct speed {
   ocl_tensor_size size;
   double speed;
-} sizes[] = {{{128, 256}, 100}, {{128, 128}, 68}, {{64, 128}, 60}};
+} speed;
+static const speed speeds[] = {{{128, 256}, 100}, {{128, 128}, 68}, {{64, 128}, 60}, {{0, 0}, 0}};
+/* Of f64, whose sums take twice the registers. */
+static const speed wide_speeds[] = {{{128, 128}, 100}, {{64, 64}, 80}, {{0, 0}, 0}};
 
 /* What is left of a size's speed: the rest is spent beyond the result's edges, or waiting for the last tiles. */
-static double speed_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches, int which) {
-  const ocl_tensor_size size = sizes[which].size;
+static double speed_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches, const speed *of) {
+  const ocl_tensor_size size = of->size;
   int64_t tiles = ocl_ceil_divide(rows, size.m) * ocl_ceil_divide(columns, size.n) * batches;
   int64_t rounds = ocl_ceil_divide(tiles, (int64_t)device->compute_units);
-  return sizes[which].speed / (double)(rounds * size.m * size.n);
+  return of->speed / (double)(rounds * size.m * size.n);
 }
 
-ocl_tensor_size ocl_tensor_size_for(const graft_device *device, int64_t rows, int64_t columns, int64_t batches) {
-  int best = 0;
-  for (int i = 1; i < (int)(sizeof sizes / sizeof *sizes); i++) {
-    if (speed_of(device, rows, columns, batches, i) > speed_of(device, rows, columns, batches, best)) best = i;
+ocl_tensor_size ocl_tensor_size_for(const graft_device *device, const ocl_tensor_way *way, int64_t rows,
+                                    int64_t columns, int64_t batches) {
+  const speed *best = way->bytes == 8 ? wide_speeds : speeds;
+  for (const speed *s = best + 1; s->speed > 0; s++) {
+    if (speed_of(device, rows, columns, batches, s) > speed_of(device, rows, columns, batches, best)) best = s;
   }
-  return sizes[best].size;
+  return best->size;
 }
 
-void ocl_head_tensor_tile(ocl_text *head, const ocl_dtype *dtype, ocl_tensor_size size, ocl_factor a, ocl_factor b) {
-  ocl_text_add(head, "#define WARPGROUPS %d\n#define A_ALONG %d\n#define B_ALONG %d\n", (int)(size.m / 64),
-               a == OCL_FACTOR_ALONG, b == OCL_FACTOR_ALONG);
-  ocl_head_multiply(head, "multiply_tensor", dtype, (int)size.n, a, b);
+void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_size size, ocl_factor a, ocl_factor b) {
+  static const char *const elements[] = {[1] = "uchar", [2] = "ushort", [4] = "uint", [8] = "double"};
+  ocl_text_add(head,
+               "#define WARPGROUPS %d\n#define A_ALONG %d\n#define B_ALONG %d\n#define ELEMENT %s\n"
+               "#define ELEMENT_BYTES %d\n#define SUM_TYPE %s\n",
+               (int)(size.m / 64), a == OCL_FACTOR_ALONG, b == OCL_FACTOR_ALONG, elements[way->bytes], way->bytes,
+               way->bytes == 1   ? "int"
+               : way->bytes == 8 ? "double"
+                                 : "float");
+  if (way->bytes < 8) ocl_head_multiply(head, "multiply_tensor", way, (int)size.n, a, b);
 }
 
 /* ---- The probe ---- */
@@ -80,7 +125,8 @@ static bool multiplies(graft_device *device) {
   const ocl_dtype *bf16 = ocl_dtype_of(device, GRAFT_BF16);
   ocl_text head = {0};
   ocl_head_types(&head, bf16, 1, 128);
-  ocl_head_multiply(&head, "multiply_tensor", bf16, PROBE_COLUMNS, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
+  ocl_head_multiply(&head, "multiply_tensor", ocl_tensor_way_of_halves(GRAFT_BF16), PROBE_COLUMNS, OCL_FACTOR_ALONG,
+                    OCL_FACTOR_ALONG);
   ocl_kernel kernel = {0};
   graft_status status = ocl_kernel_make(&kernel, device, &head, "core/nvidia core/nvidia_probe", "probe");
   if (status != GRAFT_OK) return false;
@@ -122,9 +168,8 @@ static bool has_tensor_cores(graft_device *device) {
   return has;
 }
 
-bool ocl_tensor_cores_serve(graft_device *device, graft_dtype dtype, double multiplications) {
+bool ocl_tensor_cores_serve(graft_device *device, const ocl_tensor_way *way, double multiplications) {
   /* Fewer are not worth a program of their own, nor the second that it takes to compile. */
   const double least = 1 << 19;
-  return !device->is_cpu && (dtype == GRAFT_BF16 || dtype == GRAFT_F16) && multiplications >= least &&
-         has_tensor_cores(device);
+  return !device->is_cpu && way && multiplications >= least && has_tensor_cores(device);
 }

@@ -65,7 +65,7 @@ static bool has_tensor_tiles(const attention *a, graft_device *device) {
   bool copied = true;
   for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
   return is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && copied && all_dense(a) &&
-         ocl_tensor_cores_serve(device, a->dtype->code, work_of(a));
+         ocl_tensor_cores_serve(device, ocl_tensor_way_of_halves(a->dtype->code), work_of(a));
 }
 
 static bool prepare(attention *a, const graft_exec *exec) {
@@ -102,15 +102,14 @@ static int block_of(const attention *a) {
 
 /* What nvidia.cl asks for. */
 static void write_tensor_head(ocl_text *head, const attention *a) {
-  const ocl_dtype *dtype = a->dtype;
+  const ocl_tensor_way *way = ocl_tensor_way_of_halves(a->dtype->code);
   int64_t width = a->tensors[QUERY]->dl.shape[3], value_width = a->tensors[VALUE]->dl.shape[3];
   int theirs = !a->tensors[GRAD] && width <= 128 && value_width <= 128 ? 128 : 64;
-  ocl_text_add(head, "#define THEIRS %d\n%s", theirs, dtype->code == GRAFT_F16 ? "#define NARROW\n" : "");
-  ocl_head_multiply(head, "multiply_scores", dtype, theirs, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
-  ocl_head_multiply(head, "multiply_values", dtype, (int)ocl_round_up(value_width, 64), OCL_FACTOR_REGISTERS,
+  ocl_text_add(head, "#define THEIRS %d\n%s", theirs, a->dtype->code == GRAFT_F16 ? "#define NARROW\n" : "");
+  ocl_head_multiply(head, "multiply_scores", way, theirs, OCL_FACTOR_ALONG, OCL_FACTOR_ALONG);
+  ocl_head_multiply(head, "multiply_values", way, (int)ocl_round_up(value_width, 64), OCL_FACTOR_REGISTERS,
                     OCL_FACTOR_ACROSS);
-  ocl_head_multiply(head, "multiply_keys", dtype, (int)ocl_round_up(width, 64), OCL_FACTOR_REGISTERS,
-                    OCL_FACTOR_ACROSS);
+  ocl_head_multiply(head, "multiply_keys", way, (int)ocl_round_up(width, 64), OCL_FACTOR_REGISTERS, OCL_FACTOR_ACROSS);
 }
 
 static void write_head(ocl_text *head, const void *of) {

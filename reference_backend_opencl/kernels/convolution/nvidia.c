@@ -45,7 +45,7 @@ static lattice lattice_of(const ocl_space *s) {
   int64_t slack = ((l.taps[0] - 1) * l.step[0] * l.places[1] + (l.taps[1] - 1) * l.step[1]) * l.places[2] +
                   (l.taps[2] - 1) * l.step[2];
   l.group_places = l.batch * l.all_places + slack;
-  l.depth = ocl_round_up(l.batch * l.all_places, OCL_TENSOR_STRIP);
+  l.depth = ocl_round_up(l.batch * l.all_places, OCL_TENSOR_STRIP_BYTES / 2);
   return l;
 }
 
@@ -54,7 +54,7 @@ static bool is_served(graft_device *device, const ocl_dtype *dtype, const ocl_sp
   for (int d = 0; d < 3; d++) outs *= (double)s->out_size[d];
   double terms = (double)s->in_channels * taps, rows = (double)s->out_channels;
   return rows >= SIDE_LEAST && terms >= SIDE_LEAST &&
-         ocl_tensor_cores_serve(device, dtype->code, outs * terms * rows * (double)s->groups);
+         ocl_tensor_cores_serve(device, ocl_tensor_way_of_halves(dtype->code), outs * terms * rows * (double)s->groups);
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, ocl_tensor_size size,
@@ -63,8 +63,9 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_head_types(&head, dtype, OCL_TENSOR_VECTOR, LOCAL);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_N %d\n%s", dtype->name, (int)size.m, (int)size.n,
                forward ? "#define FORWARD\n" : "");
-  ocl_head_tensor_tile(&head, dtype, size, OCL_FACTOR_ALONG, forward ? OCL_FACTOR_ALONG : OCL_FACTOR_ACROSS);
-  return ocl_kernel_make(kernel, device, &head, "core/nvidia convolution/nvidia", entry);
+  ocl_head_tensor_tile(&head, ocl_tensor_way_of_halves(dtype->code), size, OCL_FACTOR_ALONG,
+                       forward ? OCL_FACTOR_ALONG : OCL_FACTOR_ACROSS);
+  return ocl_kernel_make(kernel, device, &head, "core/nvidia core/bands core/nvidia_tile convolution/nvidia", entry);
 }
 
 static graft_status set_lattice(ocl_kernel *kernel, const lattice *l, int64_t x, int64_t y, int64_t z, int64_t local) {
@@ -84,7 +85,8 @@ graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_
   lattice l = lattice_of(s);
   int64_t outs = l.batch * l.out_size[0] * l.out_size[1] * l.out_size[2];
   int64_t weights = l.groups * l.out_channels * l.runs * l.run;
-  const ocl_tensor_size size = ocl_tensor_size_for(device, l.out_channels, outs, l.groups);
+  const ocl_tensor_size size =
+      ocl_tensor_size_for(device, ocl_tensor_way_of_halves(dtype->code), l.out_channels, outs, l.groups);
   l.panels_m = ocl_ceil_divide(l.out_channels, size.m);
   l.panels_n = ocl_ceil_divide(outs, size.n);
   f->skip_weights = aligned(l.groups * l.group_places * l.channels, 2);
@@ -105,7 +107,7 @@ static void plan_splits(lattice *l, const graft_device *device) {
   int64_t wanted = 2 * (int64_t)device->compute_units / tiles, most = places / SPLIT_LEAST;
   if (wanted > most) wanted = most;
   if (wanted > SPLITS_MOST) wanted = SPLITS_MOST;
-  l->split_depth = ocl_round_up(ocl_ceil_divide(places, wanted > 1 ? wanted : 1), OCL_TENSOR_STRIP);
+  l->split_depth = ocl_round_up(ocl_ceil_divide(places, wanted > 1 ? wanted : 1), OCL_TENSOR_STRIP_BYTES / 2);
   l->splits = ocl_ceil_divide(places, l->split_depth);
 }
 
@@ -113,7 +115,8 @@ graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, con
                                const ocl_space *s) {
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   lattice l = lattice_of(s);
-  const ocl_tensor_size size = ocl_tensor_size_for(device, l.out_channels, l.run, l.groups * l.runs);
+  const ocl_tensor_size size =
+      ocl_tensor_size_for(device, ocl_tensor_way_of_halves(dtype->code), l.out_channels, l.run, l.groups * l.runs);
   l.panels_m = ocl_ceil_divide(l.out_channels, size.m);
   l.panels_n = ocl_ceil_divide(l.run, size.n);
   plan_splits(&l, device);

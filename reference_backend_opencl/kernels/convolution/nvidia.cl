@@ -1,4 +1,4 @@
-/* Convolutions on Hopper's tensor cores, of 16-bit floats with sums in f32; after core/nvidia.cl. Input is packed
+/* Convolutions on Hopper's tensor cores, of 16-bit floats with sums in f32; after core/nvidia_tile.cl. Input is packed
  * with channels innermost, `channels` of them, over all places that a window may meet, zeros where there is no
  * element: place = output * mul + tap * step, counted from the first. Taps side by side, and all their channels, are
  * then one run of memory, a stretch of K.

@@ -5,7 +5,10 @@
 typedef struct operands {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
-  bool relu; /* of the result */
+  const ocl_scales *scales; /* or NULL */
+  bool relu;                /* of the result */
+  bool mixed;               /* of dtypes that only tensor cores take together */
+  bool tf32;                /* f32 may be rounded to 11 bits */
 } operands;
 
 /* As in panels.cl and matmul.cl. */
@@ -43,18 +46,19 @@ enum { COMBINED = 32, SPLIT_LEAST = 256, SPLIT_MOST = 512, TILES_WANTED = 4, GPU
 enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 
 typedef struct memo {
-  ocl_kernel pack_a, pack_b, multiply, combine;
+  ocl_kernel pack_a, pack_b, multiply, combine, scale;
   const ocl_dtype *compute;
-  bool swapped; /* a takes B's place: the transposed product, of transposed factors */
-  bool thin;    /* few rows: thin.cl */
-  bool tensor;  /* by tensor cores: nvidia.cl */
-  bool f32;     /* of f32 on a GPU: `way` */
+  bool swapped;                 /* a takes B's place: the transposed product, of transposed factors */
+  bool thin;                    /* few rows: thin.cl */
+  const ocl_tensor_way *tensor; /* through tensor cores: nvidia.cl; NULL: not */
+  bool f32;                     /* of f32 on a GPU: `way` */
   ocl_f32_way way;
-  bool at_once;                                   /* of a short K, without packed panels */
-  bool packs_a, packs_b;                          /* else the product reads the tensor */
-  bool splits;                                    /* parts of K side by side, which `combine` adds up */
-  int64_t depth, block;                           /* K, and how much of it a launch takes */
-  uint64_t workspace_bytes, skip_b, skip_partial; /* A's panels lie first in the workspace */
+  bool at_once;              /* of a short K, without packed panels */
+  bool packs_a, packs_b;     /* else the product reads the tensor */
+  bool splits;               /* parts of K side by side, which `combine` adds up */
+  int64_t depth, block;      /* K, and how much of it a launch takes */
+  uint64_t bytes_a, bytes_b; /* of what is packed: A's lies first in the workspace */
+  uint64_t workspace_bytes, skip_partial, skip_scales;
 } memo;
 
 static ocl_matrix matrix_of(const graft_tensor_desc *t, bool turned) {
@@ -110,22 +114,20 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
-static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tile *t) {
-  const char *files = memo->tensor      ? "matmul/matmul matmul/splits core/nvidia matmul/nvidia"
-                      : memo->f32       ? (memo->way.rows ? "matmul/matmul matmul/splits matmul/rows"
+static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tensor_plan *tensor,
+                                 const ocl_tile *t) {
+  const char *files = memo->f32         ? (memo->way.rows ? "matmul/matmul matmul/splits matmul/rows"
                                                           : "matmul/matmul matmul/splits core/registers matmul/registers")
                       : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
                       : memo->thin      ? "matmul/matmul matmul/thin"
                                         : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s", memo->compute->name, (int)t->m,
-               (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "");
+  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
+               (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "",
+               call->scales ? "#define SCALED\n" : "");
   if (!device->is_cpu) ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
-  if (memo->tensor) {
-    const ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false);
-    ocl_tensor_head(&head, memo->compute, &a, &b, t);
-  }
+  if (memo->tensor) files = ocl_tensor_head(&head, tensor, t);
   if (memo->f32) {
     const graft_tensor_desc *first = memo->swapped ? call->b : call->a, *second = memo->swapped ? call->a : call->b;
     const ocl_matrix a = matrix_of(first, memo->swapped), b = matrix_of(second, memo->swapped);
@@ -143,9 +145,37 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
 
 /* ---- The plan ---- */
 
+static uint64_t bytes_of(int64_t elements, int64_t bytes) {
+  return (uint64_t)ocl_round_up(elements * bytes, 256);
+}
+
+/* Factors that tensor cores can't read as they are, or not at this precision, are turned into the workspace. */
+static graft_status plan_turning(memo *memo, product *p, graft_device *device, const operands *call,
+                                 const ocl_tensor_plan *tensor) {
+  const ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, true);
+  memo->packs_a = tensor->turns_a;
+  memo->packs_b = tensor->turns_b;
+  memo->bytes_a =
+      tensor->turns_a ? bytes_of(tensor->a.batches * tensor->a.rows * tensor->a.row_stride, tensor->way->bytes) : 0;
+  memo->bytes_b =
+      tensor->turns_b ? bytes_of(tensor->b.batches * tensor->b.rows * tensor->b.row_stride, tensor->way->bytes) : 0;
+  p->a_batch = tensor->a.batch_stride;
+  p->a_row = tensor->a.row_stride;
+  p->a_depth = tensor->a.column_stride;
+  p->b_batch = tensor->b.batch_stride;
+  p->b_column = tensor->b.row_stride;
+  p->b_depth = tensor->b.column_stride;
+  graft_status status = GRAFT_OK;
+  if (memo->packs_a)
+    status = ocl_turn_make(&memo->pack_a, device, ocl_dtype_of(device, call->a->dl.dtype), tensor->way, &a);
+  if (status == GRAFT_OK && memo->packs_b)
+    status = ocl_turn_make(&memo->pack_b, device, ocl_dtype_of(device, call->b->dl.dtype), tensor->way, &b);
+  return status;
+}
+
 /* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
 static graft_status plan_packing(memo *memo, product *p, const graft_device *device, const ocl_matrix *a,
-                                 const ocl_matrix *b, const ocl_tile *t) {
+                                 const ocl_matrix *b, const ocl_tile *t, int64_t element) {
   p->a_batch = a->batch_stride;
   p->a_panel = t->n * a->row_stride;
   p->a_row = a->row_stride;
@@ -164,12 +194,14 @@ static graft_status plan_packing(memo *memo, product *p, const graft_device *dev
     p->a_batch = ocl_round_up(p->m, t->n) * p->k;
     p->a_row = 1;
     p->a_depth = t->n;
+    memo->bytes_a = bytes_of(a->batches * p->a_batch, element);
   }
   if (memo->packs_b) {
     p->b_panel = t->n * p->k;
     p->b_batch = p->panels_n * p->b_panel;
     p->b_column = 1;
     p->b_depth = t->n;
+    memo->bytes_b = bytes_of(b->batches * p->b_batch, element);
   }
   const factor fa = {.rows = p->m,
                      .depth = p->k,
@@ -254,7 +286,8 @@ static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int6
 }
 
 static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile *t) {
-  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits), memo->tensor ? OCL_TENSOR_STRIP : STRIP);
+  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits),
+                                memo->tensor ? OCL_TENSOR_STRIP_BYTES / memo->tensor->bytes : STRIP);
   if (memo->f32) {
     memo->block = p->k;
     ocl_kernel_size(&memo->multiply, p->panels_n * p->panels_m * batches * p->splits * memo->way.lanes,
@@ -275,13 +308,11 @@ static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile 
 }
 
 static void plan_workspace(memo *memo, const product *p, int64_t batches, const ocl_tile *t, int64_t element) {
-  int64_t bytes_a = memo->packs_a ? ocl_round_up(batches * p->a_batch * element, 256) : 0;
-  int64_t bytes_b = memo->packs_b ? ocl_round_up(batches * p->b_batch * element, 256) : 0;
   int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
   const bool blocks = memo->f32 ? !memo->way.rows && p->k > F32_BLOCK : memo->block < p->k;
   int64_t sums = memo->splits ? p->splits * padded : blocks ? padded : 0;
-  memo->skip_b = (uint64_t)bytes_a;
-  memo->skip_partial = (uint64_t)(bytes_a + bytes_b);
+  memo->skip_partial = memo->bytes_a + memo->bytes_b;
+  memo->skip_scales = memo->skip_partial + bytes_of(sums, element);
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
 }
 
@@ -311,11 +342,18 @@ static void plan_f32(memo *memo, const graft_device *device, const operands *cal
   *t = memo->way.tile;
 }
 
+static bool plan_tensor(ocl_tensor_plan *plan, graft_device *device, const operands *call, ocl_tile *t) {
+  const ocl_product_factor a = {call->a->dl.dtype, call->a->dl.byte_offset, matrix_of(call->a, false)};
+  const ocl_product_factor b = {call->b->dl.dtype, call->b->dl.byte_offset, matrix_of(call->b, true)};
+  const ocl_matrix out = matrix_of(call->out, false);
+  return (call->tf32 || a.dtype != GRAFT_F32) && ocl_tensor_plan_for(plan, device, &a, &b, &out, t);
+}
+
 static graft_status plan(memo *memo, graft_device *device, const operands *call) {
   ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   ocl_tile t = choose_tile(device, memo->compute, &out);
-  memo->tensor =
-      ocl_tensor_tile(device, memo->compute, &a, call->a->dl.byte_offset, &b, call->b->dl.byte_offset, &out, &t);
+  ocl_tensor_plan tensor;
+  memo->tensor = plan_tensor(&tensor, device, call, &t) ? tensor.way : NULL;
   memo->f32 = !memo->tensor && ocl_registers_serve(device, memo->compute);
   if (memo->f32) plan_f32(memo, device, call, &t);
   bool thin_turned = is_thin(device, memo->compute, call, true);
@@ -327,7 +365,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
                          : memo->f32  ? memo->way.splits
                                       : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;
-  graft_status status = make_kernels(memo, device, call, &t);
+  graft_status status = make_kernels(memo, device, call, &tensor, &t);
   if (status != GRAFT_OK) return status;
 
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
@@ -363,26 +401,36 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   } else {
     plan_groups(memo, &p, out.batches, &t);
   }
-  status = plan_packing(memo, &p, device, &a, &b, &t);
+  status = memo->tensor ? plan_turning(memo, &p, device, call, &tensor)
+                        : plan_packing(memo, &p, device, &a, &b, &t, element);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
+  if (call->scales) {
+    memo->workspace_bytes = memo->skip_scales + (uint64_t)ocl_scales_count(p.m, p.n) * sizeof(float);
+    status = ocl_scales_make(&memo->scale, device, call->scales, p.m, p.n);
+    if (status != GRAFT_OK) return status;
+  }
   if (memo->splits) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
   return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
+}
+
+static bool is_alike(const operands *call) {
+  const graft_dtype dtype = call->out->dl.dtype;
+  return call->a->dl.dtype == dtype && call->b->dl.dtype == dtype && (!call->addend || call->addend->dl.dtype == dtype);
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
   memo *memo = pointer;
   const operands *call = from;
   const ocl_dtype *dtype = memo->compute = ocl_dtype_of(device, call->out->dl.dtype);
-  if (!dtype || dtype->class == OCL_CLASS_BOOL || call->a->dl.dtype != dtype->code ||
-      call->b->dl.dtype != dtype->code || (call->addend && call->addend->dl.dtype != dtype->code) ||
+  if (!dtype || dtype->class == OCL_CLASS_BOOL || (!call->mixed && !is_alike(call)) ||
       (call->addend && call->addend->dl.ndim != call->out->dl.ndim)) {
     return GRAFT_UNIMPLEMENTED;
   }
   return plan(memo, device, call);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 5, .prepare = prepare};
 
 /* ---- A call ---- */
 
@@ -404,14 +452,15 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
   return (ocl_place){place.buffer, place.offset + bytes};
 }
 
-static graft_status run(const graft_exec *exec, const operands *call) {
+static graft_status run(const graft_exec *exec, operands *call) {
   memo *memo;
+  call->tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
   ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
   if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
   if (status != GRAFT_OK) return status;
-  ocl_place a, b, packed_b = behind(work, memo->skip_b), partial = behind(work, memo->skip_partial);
+  ocl_place a, b, packed_b = behind(work, memo->bytes_a), partial = behind(work, memo->skip_partial);
   status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a, &a);
   if (status == GRAFT_OK) {
     status = pack(&memo->pack_b, exec->stream, memo->packs_b, packed_b, memo->swapped ? call->a : call->b, &b);
@@ -423,20 +472,30 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (call->beta) ocl_number_of_scalar(call->beta, &beta_number);
   size_t bytes = ocl_number_as(&alpha_number, memo->compute, &alpha);
   ocl_number_as(&beta_number, memo->compute, &beta);
-  const graft_tensor_desc *addend = call->addend ? call->addend : call->out; /* not looked at where there is none */
+  ocl_place addend = ocl_place_of(call->addend ? call->addend : call->out); /* not looked at where there is none */
+  if (call->scales) addend = behind(work, memo->skip_scales);
+  if (call->scales && status == GRAFT_OK) status = ocl_scales_gather(&memo->scale, exec->stream, call->scales, addend);
   int64_t k = 0, end;
   /* Once where K is 0. */
   for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) {
     end = k + memo->block < memo->depth ? k + memo->block : memo->depth;
-    const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),       OCL_PLACE(partial),
-                                      OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha},
-                                      {bytes, &beta},        OCL_VALUE(k),       OCL_VALUE(end)};
+    const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),      OCL_PLACE(partial),
+                                      OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha},
+                                      {bytes, &beta},        OCL_VALUE(k),      OCL_VALUE(end)};
     status = ocl_launch(&memo->multiply, exec->stream, OCL_ALL(arguments));
   }
   if (status != GRAFT_OK || !memo->splits) return status;
   const ocl_argument arguments[] = {
-      OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_TENSOR(addend), {bytes, &alpha}, {bytes, &beta}};
+      OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha}, {bytes, &beta}};
   return ocl_launch(&memo->combine, exec->stream, OCL_ALL(arguments));
+}
+
+graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *b,
+                           const graft_tensor_desc *out, const ocl_scales *scales) {
+  operands call = {.a = a, .b = b, .out = out, .mixed = true, .scales = scales};
+  ocl_tensor_plan plan;
+  ocl_tile tile;
+  return plan_tensor(&plan, exec->device, &call, &tile) ? run(exec, &call) : GRAFT_UNIMPLEMENTED;
 }
 
 graft_status ocl_op_mm(const graft_exec *exec, const graft_args_mm *args) {

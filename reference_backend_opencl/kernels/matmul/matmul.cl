@@ -1,6 +1,6 @@
 /* What the matrix products of a CPU (panels.cl) and of a GPU (tiles.cl) share. The head defines D, the dtype
- * of all tensors, ADDEND for addmm and its kin,
- * and RELU, where that follows. */
+ * of all tensors (of the result, where the factors have another), ADDEND for addmm and its kin, RELU where that
+ * follows, SCALED for _scaled_mm. */
 /* One element as a value. */
 #define ONE_bool(p) (*(p))
 #define ONE_u8(p) (*(p))
@@ -50,6 +50,14 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
 #define ADDS_NOTHING (beta == 0)
 #endif
 #define EPILOGUE(sum) (ADDS_NOTHING ? MUL((VT)alpha, sum) : ADD(MUL((VT)alpha, sum), MUL((VT)beta, old)))
+#elif defined(SCALED)
+/* In place of a matrix to add: f32 scales of rows, then of columns, a bias of columns and a scale of all, each from a
+ * multiple of VEC on (scales.cl). */
+#define SCALES ((__global const float *)addend)
+#define EVEN(count) (((count) + VEC - 1) / VEC * VEC)
+#define EPILOGUE(sum)                                                                        \
+  (((sum)*SCALES[i] * VLOAD(SCALES + EVEN(p.m) + j) + VLOAD(SCALES + EVEN(p.m) + EVEN(p.n) + j)) * \
+   SCALES[EVEN(p.m) + 2 * EVEN(p.n)])
 #else
 #define EPILOGUE(sum) (sum)
 #endif

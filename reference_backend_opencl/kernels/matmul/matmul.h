@@ -15,13 +15,48 @@ typedef struct ocl_tile {
   int64_t vec, m, v, n; /* lanes of a vector, rows, vectors in a row of a CPU's tile, columns */
 } ocl_tile;
 
-/* Whether tensor cores serve out = a b, all of one dtype whose first elements lie at these byte offsets; then *tile is
- * how. */
-bool ocl_tensor_tile(graft_device *device, const ocl_dtype *dtype, const ocl_matrix *a, uint64_t a_offset,
-                     const ocl_matrix *b, uint64_t b_offset, const ocl_matrix *out, ocl_tile *tile);
-/* Adds to the head what nvidia.cl asks for beside TILE_M and TILE_N. */
-void ocl_tensor_head(ocl_text *head, const ocl_dtype *dtype, const ocl_matrix *a, const ocl_matrix *b,
-                     const ocl_tile *tile);
+/* A factor of a product whose K is `columns`, and where in its buffer its first element lies, in bytes. */
+typedef struct ocl_product_factor {
+  graft_dtype dtype;
+  uint64_t offset;
+  ocl_matrix of;
+} ocl_product_factor;
+
+/* How tensor cores make out = a b. */
+typedef struct ocl_tensor_plan {
+  const ocl_tensor_way *way;
+  ocl_matrix a, b;       /* as they read the factors; K is `columns` of either */
+  bool turns_a, turns_b; /* copied into the workspace first */
+} ocl_tensor_plan;
+
+/* Whether they serve this product; then *tile is how it is cut. */
+bool ocl_tensor_plan_for(ocl_tensor_plan *plan, graft_device *device, const ocl_product_factor *a,
+                         const ocl_product_factor *b, const ocl_matrix *out, ocl_tile *tile);
+/* Adds to the head what the kernels ask for beside TILE_M and TILE_N. Returns the files they stand in. */
+const char *ocl_tensor_head(ocl_text *head, const ocl_tensor_plan *plan, const ocl_tile *tile);
+
+/* Makes turn.cl's kernel, with its work size, for a factor whose K is `columns`. It writes the matrix that
+ * ocl_turned_matrix tells, of elements of so many bytes. */
+graft_status ocl_turn_make(ocl_kernel *kernel, graft_device *device, const ocl_dtype *from, const ocl_tensor_way *way,
+                           const ocl_matrix *factor);
+ocl_matrix ocl_turned_matrix(const ocl_matrix *factor, int bytes);
+
+/* What _scaled_mm does to a product: scales of rows and of columns, or of all; a bias of columns and a last scale, or
+ * NULL. */
+typedef struct ocl_scales {
+  const graft_tensor_desc *a, *b, *bias, *last;
+} ocl_scales;
+
+/* Makes the kernel that brings them to one place, of ocl_scales_count f32, and launches it. */
+graft_status ocl_scales_make(ocl_kernel *kernel, graft_device *device, const ocl_scales *of, int64_t rows,
+                             int64_t columns);
+int64_t ocl_scales_count(int64_t rows, int64_t columns);
+graft_status ocl_scales_gather(ocl_kernel *kernel, graft_stream *stream, const ocl_scales *of, ocl_place to);
+
+/* out = a b of dtypes that tensor cores take together, scaled where there are scales; UNIMPLEMENTED, before a memo is
+ * made, where they don't serve. */
+graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *b,
+                           const graft_tensor_desc *out, const ocl_scales *scales);
 
 /* How a GPU makes a product of f32. */
 typedef struct ocl_f32_way {

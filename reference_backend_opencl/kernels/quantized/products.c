@@ -1,8 +1,24 @@
 /* Products of matrices in few bits, one kernel each: _int_mm, _scaled_mm, and weights of i8 or of 4 bits. */
 #include "kernels/core/direct.h"
+#include "kernels/matmul/matmul.h"
 
 /* The numbers of products.cl. */
-enum { ROWS, COLUMNS, DEPTH, GROUP, STEP_A, STEP_B, NUMBERS };
+enum {
+  ROWS,
+  COLUMNS,
+  DEPTH,
+  GROUP,
+  STEP_A,
+  STEP_B,
+  STEP_BIAS,
+  A_ROW,
+  A_DEPTH,
+  B_DEPTH,
+  B_COLUMN,
+  OUT_ROW,
+  OUT_COLUMN,
+  NUMBERS
+};
 enum { TILE = 8 };
 /* Of more rows than these the decompositions are faster: weights are unpacked once for the product of mm, which reads
  * rows less often. About where both take as long on a processor with vectors of 16. */
@@ -88,17 +104,26 @@ static void head_of_matrices(ocl_text *head, const void *of) {
   }
 }
 
-static int64_t step_of(const graft_tensor_desc *scale) {
-  return scale && ocl_elements(scale) > 1;
+/* Of one number for all: 0. */
+static int64_t step_of(const graft_tensor_desc *scale, int dim) {
+  return scale && ocl_elements(scale) > 1 ? scale->dl.strides[dim] : 0;
 }
 
 static graft_status multiply_matrices(const graft_exec *exec, matrices *of, graft_dtype compute) {
-  const int64_t rows = of->tensors[OUT]->dl.shape[0], columns = of->tensors[OUT]->dl.shape[1];
+  const graft_dl_tensor *a = &of->tensors[A]->dl, *b = &of->tensors[B]->dl, *out = &of->tensors[OUT]->dl;
+  const int64_t rows = out->shape[0], columns = out->shape[1];
   const int64_t numbers[NUMBERS] = {[ROWS] = rows,
                                     [COLUMNS] = columns,
-                                    [DEPTH] = of->tensors[A]->dl.shape[1],
-                                    [STEP_A] = step_of(of->tensors[SCALE_A]),
-                                    [STEP_B] = step_of(of->tensors[SCALE_B])};
+                                    [DEPTH] = a->shape[1],
+                                    [STEP_A] = step_of(of->tensors[SCALE_A], 0),
+                                    [STEP_B] = step_of(of->tensors[SCALE_B], 1),
+                                    [STEP_BIAS] = step_of(of->tensors[BIAS], 0),
+                                    [A_ROW] = a->strides[0],
+                                    [A_DEPTH] = a->strides[1],
+                                    [B_DEPTH] = b->strides[0],
+                                    [B_COLUMN] = b->strides[1],
+                                    [OUT_ROW] = out->strides[0],
+                                    [OUT_COLUMN] = out->strides[1]};
   ocl_direct call = {.file = "core/direct quantized/products",
                      .dtype = compute,
                      .lanes = lanes_of(exec),
@@ -119,14 +144,19 @@ static graft_status multiply_matrices(const graft_exec *exec, matrices *of, graf
 }
 
 graft_status ocl_op_int_mm(const graft_exec *exec, const graft_args_int_mm *args) {
+  graft_status status = ocl_tensor_mm(exec, args->self, args->mat2, args->out, NULL);
+  if (status != GRAFT_UNIMPLEMENTED) return status;
   matrices call = {.tensors = {[A] = args->self, [B] = args->mat2, [OUT] = args->out}};
   return multiply_matrices(exec, &call, GRAFT_I32);
 }
 
 graft_status ocl_op_scaled_mm(const graft_exec *exec, const graft_args_scaled_mm *args) {
-  if (args->self->dl.shape[0] > ROWS_OF_FLOAT8) return GRAFT_UNIMPLEMENTED;
   graft_dtype to = args->out->dl.dtype;
   bool narrow = to == GRAFT_F8_E4M3FN || to == GRAFT_F8_E5M2;
+  const ocl_scales scales = {args->scale_a, args->scale_b, args->bias, narrow ? args->scale_result : NULL};
+  graft_status status = ocl_tensor_mm(exec, args->self, args->mat2, args->out, &scales);
+  if (status != GRAFT_UNIMPLEMENTED) return status;
+  if (args->self->dl.shape[0] > ROWS_OF_FLOAT8) return GRAFT_UNIMPLEMENTED;
   matrices call = {.tensors = {[A] = args->self,
                                [B] = args->mat2,
                                [OUT] = args->out,

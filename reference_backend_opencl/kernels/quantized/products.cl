@@ -6,6 +6,13 @@
 #define GROUP n.of[3]  /* of weights of 4 bits: as many have a scale */
 #define STEP_A n.of[4] /* of the scales, by row and by column: 0 where there is one number for all */
 #define STEP_B n.of[5]
+#define STEP_BIAS n.of[6]
+#define A_ROW n.of[7] /* strides */
+#define A_DEPTH n.of[8]
+#define B_DEPTH n.of[9]
+#define B_COLUMN n.of[10]
+#define OUT_ROW n.of[11]
+#define OUT_COLUMN n.of[12]
 #define TILE 8
 #define BLOCK 64
 
@@ -73,17 +80,36 @@ KERNEL multiply_weights(PLACE(out), CONST_PLACE(in), CONST_PLACE(weights), CONST
   }
 }
 #else
-DEFINE_ACCESS(a, D_A)
-DEFINE_ACCESS(b, D_B)
+/* Numbers of a line, `stride` apart; lanes beyond the last are copies of some. */
+#define DEFINE_LINE(name, dtype)                                                             \
+  DEFINE_ACCESS(name, dtype)                                                                 \
+  static VT line_##name(__global const RAW(dtype) * p, long stride, int n) {                 \
+    if (stride == 1) return get_##name(p, n);                                                \
+    CT lanes[VEC];                                                                           \
+    for (int j = 0; j < VEC; j++) lanes[j] = one_##name(p + (j < n ? j * stride : 0));       \
+    return VLOAD(lanes);                                                                     \
+  }
+DEFINE_LINE(a, D_A)
+DEFINE_LINE(b, D_B)
 DEFINE_ACCESS(out, D_OUT)
+
+static void put_line(__global RAW(D_OUT) * p, long stride, VT v, int n) {
+  if (stride == 1) {
+    put_out(p, v, n);
+    return;
+  }
+  RAW(D_OUT) lanes[VEC];
+  STORE(D_OUT, __private, lanes, v);
+  for (int j = 0; j < n; j++) p[j * stride] = lanes[j];
+}
 
 /* What sums of a row from `column` on become. */
 #ifdef D_SCALE_A
 DEFINE_ACCESS(scale_a, D_SCALE_A)
-DEFINE_ACCESS(scale_b, D_SCALE_B)
+DEFINE_LINE(scale_b, D_SCALE_B)
 #ifdef D_BIAS
-DEFINE_ACCESS(bias, D_BIAS)
-#define BIAS(column, count) get_bias(CONST_POINTER(D_BIAS, bias) + (column), count)
+DEFINE_LINE(bias, D_BIAS)
+#define BIAS(column, count) line_bias(CONST_POINTER(D_BIAS, bias) + (column)*STEP_BIAS, STEP_BIAS, count)
 #else
 #define BIAS(column, count) (VT)0
 #endif
@@ -93,9 +119,7 @@ DEFINE_ACCESS(last, D_LAST)
 #else
 #define LAST 1
 #endif
-#define SCALE_B(column, count)                                                     \
-  (STEP_B ? get_scale_b(CONST_POINTER(D_SCALE_B, scale_b) + (column), count)       \
-          : (VT)one_scale_b(CONST_POINTER(D_SCALE_B, scale_b)))
+#define SCALE_B(column, count) line_scale_b(CONST_POINTER(D_SCALE_B, scale_b) + (column)*STEP_B, STEP_B, count)
 #define SCALED(sum, row, column, count)                                                                       \
   (((sum)*one_scale_a(CONST_POINTER(D_SCALE_A, scale_a) + (row)*STEP_A) * SCALE_B(column, count) + BIAS(column, count)) * LAST)
 #else
@@ -113,7 +137,7 @@ KERNEL multiply_matrices(CONST_PLACE(a), CONST_PLACE(b), PLACE(out), CONST_PLACE
     VT totals[TILE];
 #pragma unroll
     for (int r = 0; r < TILE; r++) {
-      x[r] = CONST_POINTER(D_A, a) + min(first + r, ROWS - 1) * DEPTH;
+      x[r] = CONST_POINTER(D_A, a) + min(first + r, ROWS - 1) * A_ROW;
       totals[r] = (VT)0;
     }
     for (long begin = 0; begin < DEPTH; begin += BLOCK) {
@@ -124,10 +148,10 @@ KERNEL multiply_matrices(CONST_PLACE(a), CONST_PLACE(b), PLACE(out), CONST_PLACE
       for (int r = 0; r < TILE; r++) {
         sums[r] = (VT)0;
         for (long k = begin; k < end; k += VEC)
-          VSTORE(get_a(x[r] + k, (int)min((long)VEC, end - k)), part[r] + (k - begin));
+          VSTORE(line_a(x[r] + k * A_DEPTH, A_DEPTH, (int)min((long)VEC, end - k)), part[r] + (k - begin));
       }
       for (long k = begin; k < end; k++) {
-        const VT w = get_b(CONST_POINTER(D_B, b) + k * COLUMNS + column, count);
+        const VT w = line_b(CONST_POINTER(D_B, b) + k * B_DEPTH + column * B_COLUMN, B_COLUMN, count);
 #pragma unroll
         for (int r = 0; r < TILE; r++) sums[r] = MULTIPLY_ADD((VT)part[r][k - begin], w, sums[r]);
       }
@@ -138,7 +162,8 @@ KERNEL multiply_matrices(CONST_PLACE(a), CONST_PLACE(b), PLACE(out), CONST_PLACE
     for (int r = 0; r < TILE; r++) {
       const long row = first + r;
       if (row < ROWS)
-        put_out(POINTER(D_OUT, out) + row * COLUMNS + column, SCALED(totals[r], row, column, count), count);
+        put_line(POINTER(D_OUT, out) + row * OUT_ROW + column * OUT_COLUMN, OUT_COLUMN,
+                 SCALED(totals[r], row, column, count), count);
     }
   }
 }

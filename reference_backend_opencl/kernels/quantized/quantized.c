@@ -52,18 +52,19 @@ graft_status ocl_op_fake_quantize_per_channel_affine_cachemask(
 }
 
 #define PRODUCTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY | GRAFT_CAP_MIXED_DTYPE)
+#define LAYOUTS  (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED)
 
 static const ocl_op ops[] = {
     {OCL_OP(fake_quantize_per_tensor_affine_cachemask), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,
      .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(fake_quantize_per_channel_affine_cachemask), .inputs = OCL_FLOATS | OCL_BIT(I32), .outputs = OCL_FLOATS,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_MIXED_DTYPE},
-    {OCL_OP(int_mm), .inputs = OCL_BIT(I8) | OCL_BIT(U8), .outputs = OCL_BIT(I32), .flags = PRODUCTS},
+    {OCL_OP(int_mm), .inputs = OCL_BIT(I8) | OCL_BIT(U8), .outputs = OCL_BIT(I32), .flags = PRODUCTS | LAYOUTS},
     {OCL_OP(weight_int8pack_mm), .inputs = OCL_HALVES | OCL_BIT(F32) | OCL_BIT(I8),
      .outputs = OCL_HALVES | OCL_BIT(F32), .flags = PRODUCTS},
     {OCL_OP(weight_int4pack_mm), .inputs = OCL_HALVES | OCL_BIT(F32) | OCL_BIT(U8),
      .outputs = OCL_HALVES | OCL_BIT(F32), .flags = PRODUCTS},
     {OCL_OP(scaled_mm), .inputs = OCL_FLOATS | OCL_FLOAT8, .outputs = OCL_HALVES | OCL_BIT(F32) | OCL_FLOAT8,
-     .flags = PRODUCTS},
+     .flags = PRODUCTS | LAYOUTS},
 };
 OCL_FAMILY(quantized, ops)
