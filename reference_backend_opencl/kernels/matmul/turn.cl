@@ -7,9 +7,11 @@ typedef struct {
 
 #define SIDE 64
 #define LANES 256
-#define SHARE (SIDE * SIDE / LANES)
+#define SHARE (SIDE * SIDE / LANES) /* elements of a work-item: one of each pass */
+#define SLOW (LANES / SIDE)         /* lines of a pass */
 #define ROW_WORDS (SIDE * ELEMENT_BYTES / 4)
 #define WORDS_PITCH (ROW_WORDS + 1) /* odd: neighbouring rows lie in other banks */
+#define PITCH (WORDS_PITCH * 4 / ELEMENT_BYTES)
 
 #ifdef TURNED_TF32
 /* To the nearest number of 11 bits, of two that are as near the larger; finite ones stay finite. A NaN's bits may all
@@ -19,11 +21,11 @@ static uint tf32_of(float x) {
   uint rounded = min((size + 0x1000u) & 0xffffe000u, 0x7f7fe000u);
   return sign | (size < 0x7f800000u ? rounded : size == 0x7f800000u ? size : 0x7fc00000u);
 }
-#define ONE(p) tf32_of(*(p))
+#define TURNED(p) tf32_of(*(p))
 #elif defined(TURNED_F16)
-#define ONE(p) to_f16(LOAD(D, __global, p))
+#define TURNED(p) to_f16(LOAD(D, __private, p))
 #else
-#define ONE(p) (*(p))
+#define TURNED(p) (*(p))
 #endif
 
 KERNEL_OF(LANES, 1) turn(PLACE(work), CONST_PLACE(in), turned t) {
@@ -34,24 +36,26 @@ KERNEL_OF(LANES, 1) turn(PLACE(work), CONST_PLACE(in), turned t) {
   const long depth = group % t.tiles_depth * SIDE, row = rest % t.tiles_rows * SIDE;
   const bool along = t.depth_stride == 1;
   __global const RAW(D) *from = CONST_POINTER(D, in) + batch * t.batch_stride;
-  ELEMENT share[SHARE];
+  /* Beyond the edges the last is read again, so that no read waits for another. */
+  const int quick = lane % SIDE, slow = lane / SIDE;
+  const long quick_left = (along ? t.depth - depth : t.rows - row) - quick;
+  const long slow_left = (along ? t.rows - row : t.depth - depth) - slow;
+  const long quick_stride = along ? t.depth_stride : t.row_stride, slow_stride = along ? t.row_stride : t.depth_stride;
+  from += row * t.row_stride + depth * t.depth_stride + (quick + min(quick_left - 1, (long)0)) * quick_stride;
+  RAW(D) share[SHARE];
+#pragma unroll
+  for (int s = 0; s < SHARE; s++) share[s] = from[(slow + min((long)s * SLOW, slow_left - 1)) * slow_stride];
 #pragma unroll
   for (int s = 0; s < SHARE; s++) {
-    int at = s * LANES + lane, quick = at % SIDE, slow = at / SIDE;
-    long r = row + (along ? slow : quick), k = depth + (along ? quick : slow);
-    share[s] = 0;
-    if (r < t.rows && k < t.depth) share[s] = (ELEMENT)ONE(from + r * t.row_stride + k * t.depth_stride);
-  }
-#pragma unroll
-  for (int s = 0; s < SHARE; s++) {
-    int at = s * LANES + lane, quick = at % SIDE, slow = at / SIDE;
-    tile[(along ? slow : quick) * (WORDS_PITCH * 4 / ELEMENT_BYTES) + (along ? quick : slow)] = share[s];
+    const int i = slow + s * SLOW;
+    tile[along ? i * PITCH + quick : quick * PITCH + i] =
+        quick_left > 0 && s * SLOW < slow_left ? (ELEMENT)TURNED(share + s) : (ELEMENT)0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   __global uint *to = (__global uint *)(work + offset_work) + ((batch * t.rows + row) * t.pitch + depth) * ELEMENT_BYTES / 4;
 #pragma unroll
-  for (int at = lane; at < SIDE * ROW_WORDS; at += LANES) {
-    int r = at / ROW_WORDS, word = at % ROW_WORDS;
+  for (int s = 0; s < SIDE * ROW_WORDS / LANES; s++) {
+    const int r = (s * LANES + lane) / ROW_WORDS, word = (s * LANES + lane) % ROW_WORDS;
     if (row + r < t.rows && depth + word * 4 / ELEMENT_BYTES < t.pitch)
       to[r * t.pitch * ELEMENT_BYTES / 4 + word] = words[r * WORDS_PITCH + word];
   }
