@@ -25,6 +25,8 @@ static const cf_op cf_indexing_ops[] = {
     {"aten::nonzero",
      CF_TEXTS("s T[33,17]", "m T[5,3]=0", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]", "f T[2,3,1,3,2,3]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::nonzero", CF_TEXTS("m T[3,11003]", "m T[5003]"), CF_BIT(F32) | CF_BIT(BOOL) | CF_BIT(F16), CF_R_EXACT,
+     CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::nonzero_static",
      CF_TEXTS("s T[33,17] size=600", "m T[33,17] size=40", "m T[5,3]=0 size=4 fill_value=7", "m T[1025] size=1025",
               "m T[] size=2", "m T[0,3] size=3 fill_value=-9", "m T[3,13,17] size=0"),
@@ -33,6 +35,8 @@ static const cf_op cf_indexing_ops[] = {
      CF_TEXTS("s T[33,17] bool[33,17]", "m T[33,17] bool[17]", "m T[1025] bool[1025]", "m T[33] bool[33]=0",
               "m T[] bool[]", "m T[0] bool[0]", "m T[3,13,17] bool[13,1]", "f T[129,1025] bool[129,1025]"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(1)},
+    {"aten::masked_select", CF_TEXTS("m T[33001] bool[33001]", "m T[5003] bool[5003]"), CF_BIT(F32) | CF_BIT(U8),
+     CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
 };
 
 CF_TOPIC(indexing, "indexing", cf_indexing_ops);

@@ -141,6 +141,8 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("s T[33,17] bool[33,17] T[561]", "m T[33,17] bool[17] T[33,17]", "m T[1025] bool[1025]=1 T[1025]",
               "m T[3,13,17] bool[13,1] T[900]", "m T[33] bool[33]=0 T[0]", "m T[] bool[] T[1]"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
+    {"aten::masked_scatter", CF_TEXTS("m T[33001] bool[33001] T[33001]", "m T[5003] bool[5003] T[5003]"),
+     CF_BIT(F32) | CF_BIT(U8), CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
 };
 
 CF_TOPIC(scatter, "scatter", cf_scatter_ops);

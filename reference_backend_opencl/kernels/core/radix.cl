@@ -1,4 +1,4 @@
-/* Radix sort of lines of items, by work-groups; after items.cl. Items go by the digits of their keys from the last on. Each
+/* Radix sort of lines of items, by work-groups; after items.cl and sums.cl. Items go by the digits of their keys from the last on. Each
  * pass keeps the order of those whose digits are equal, so that equal keys stay in the order that they had.
  *
  * A line is cut into blocks, one for each work-group, and a block into tiles. A pass is three kernels: radix_count counts a
@@ -26,34 +26,6 @@ typedef struct {
 #endif
 
 static uint digit_of(ITEM item, int shift, int bits) { return (uint)(KEY(item) >> shift) & ((1u << bits) - 1u); }
-
-/* ---- A sum over the work-items of a group ---- */
-
-#define SPAN (LOCAL > 64 ? 16 : 8)
-#define SPANS (LOCAL / SPAN)
-
-/* What those before have together; *total: what all have. `sums` has LOCAL + SPANS numbers, and is free again behind the
- * next barrier. */
-static INLINED uint sum_before(__local uint *sums, uint own, uint *total) {
-  const int id = (int)get_local_id(0), span = id / SPAN;
-  __local uint *spans = sums + LOCAL;
-  sums[id] = own;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (id < SPANS) {
-    uint sum = 0;
-    for (int j = 0; j < SPAN; j++) sum += sums[id * SPAN + j];
-    spans[id] = sum;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  uint before = 0, all = 0;
-  for (int k = 0; k < SPANS; k++) {
-    before += k < span ? spans[k] : 0;
-    all += spans[k];
-  }
-  for (int j = 0; j < SPAN; j++) before += span * SPAN + j < id ? sums[span * SPAN + j] : 0;
-  *total = all;
-  return before;
-}
 
 /* ---- A tile in order ---- */
 

@@ -4,27 +4,41 @@
 
 #include "kernels/core/indexed.h"
 
+enum { GROUP = 256, TILE = 16 * GROUP, CHUNKS_MAX = 4 * GROUP, CHUNKS_PER_UNIT = 4 }; /* the first as compact.cl */
+
+/* A CPU's work-items take long chunks, and one adds the counts up; elsewhere a work-group takes a chunk of some tiles.
+ */
+static void cut(ocl_found *found, const graft_device *device, int64_t elements) {
+  int64_t chunk = ocl_larger(elements / 4096 + 1, 4096);
+  if (!device->is_cpu) {
+    int64_t chunks = CHUNKS_PER_UNIT * (int64_t)device->compute_units;
+    chunk = ocl_round_up(ocl_larger(ocl_ceil_divide(elements, chunks < CHUNKS_MAX ? chunks : CHUNKS_MAX), 1), TILE);
+  }
+  found->elements = (uint64_t)elements;
+  found->chunk = (uint64_t)chunk;
+  found->chunks = (uint64_t)ocl_ceil_divide(elements, chunk);
+}
+
 static graft_status make_kernels(ocl_found *memo, graft_device *device, const ocl_search *search,
                                  const ocl_dtype *dtype) {
   const graft_dl_tensor *in = &search->in->dl;
   const ocl_dtype *bits = search->value ? ocl_dtype_of_bits(device, search->value->dl.dtype) : dtype;
-  size_t local = device->is_cpu ? 1 : 64;
+  const size_t local = device->is_cpu ? 1 : GROUP;
+  const char *files = device->is_cpu ? "indexing/indexing" : "core/sums indexing/compact";
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n", dtype->name, bits->name,
-               search->takes_shape && in->ndim ? in->ndim : 1, search->op_id);
-  graft_status status = ocl_kernel_init(&memo->count, device, &head, "indexing/indexing", "count");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, &head, "indexing/indexing", "accumulate");
-  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, &head, "indexing/indexing", search->entry);
+  ocl_text_add(&head, "#define SUM ulong\n#define D %s\n#define D_VALUE %s\n#define RANK %d\n#define OP_ID %u\n",
+               dtype->name, bits->name, search->takes_shape && in->ndim ? in->ndim : 1, search->op_id);
+  graft_status status = ocl_kernel_init(&memo->count, device, &head, files, "count");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->accumulate, device, &head, files, "accumulate");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->fill, device, &head, files, search->entry);
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
-  memo->elements = (uint64_t)ocl_elements(search->in);
-  /* One work-item adds the counts up, so there are never many. */
-  memo->chunk = memo->elements / 4096 + 1;
-  if (device->is_cpu && memo->chunk < 4096) memo->chunk = 4096;
-  memo->chunks = (uint64_t)ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk);
-  ocl_kernel_size(&memo->count, (int64_t)memo->chunks, local);
-  ocl_kernel_size(&memo->fill, (int64_t)memo->chunks, local);
+  cut(memo, device, ocl_elements(search->in));
+  const int64_t groups = (int64_t)(memo->chunks * local);
+  ocl_kernel_size(&memo->count, groups, local);
+  ocl_kernel_size(&memo->accumulate, (int64_t)local, local);
+  ocl_kernel_size(&memo->fill, groups, local);
   if (!search->takes_shape || in->ndim == 0) return GRAFT_OK;
   return ocl_kernel_set(&memo->fill, 1, &(ocl_argument){sizeof *in->shape * (size_t)in->ndim, in->shape});
 }
