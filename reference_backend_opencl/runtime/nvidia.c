@@ -114,10 +114,15 @@ void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_
 
 enum { PROBE_COLUMNS = 8, PROBE_STEPS = 16, PROBE_ROWS = 64 };
 
-static bool is_hopper(cl_device_id id) {
+/* 0 for other devices than NVIDIA's. */
+static cl_uint capability_of(cl_device_id id) {
   cl_uint major = 0;
-  return clGetDeviceInfo(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL) == CL_SUCCESS &&
-         major == 9;
+  cl_int error = clGetDeviceInfo(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL);
+  return error == CL_SUCCESS ? major : 0;
+}
+
+bool ocl_has_warps(const graft_device *device) {
+  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= 7;
 }
 
 /* Whether a product of small whole numbers, which the kernel makes up, comes out as it must. */
@@ -156,7 +161,7 @@ static bool multiplies(graft_device *device) {
 static bool has_tensor_cores(graft_device *device) {
   pthread_mutex_lock(&device->tensor_lock);
   if (!device->tensor_known) {
-    const bool asked = !device->plugin->portable && is_hopper(device->id);
+    const bool asked = !device->plugin->portable && capability_of(device->id) == 9;
     device->tensor_cores = asked && multiplies(device);
     device->tensor_known = true;
     if (asked && !device->tensor_cores)

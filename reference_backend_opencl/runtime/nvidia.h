@@ -6,6 +6,9 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
+/* Whether core/warps.cl serves. */
+bool ocl_has_warps(const graft_device *device);
+
 /* What factors of a product become before tensor cores read them (kernels/core/turn.cl). */
 typedef enum ocl_turned { OCL_TURNED_NOT, OCL_TURNED_F16, OCL_TURNED_TF32 } ocl_turned;
 

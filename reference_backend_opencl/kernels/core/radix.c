@@ -1,6 +1,8 @@
 /* See radix.h. */
 #include "kernels/core/radix.h"
 
+#include "runtime/nvidia.h"
+
 enum {
   BINS = 256,
   BITS_MAX = 8,
@@ -28,6 +30,7 @@ static void plan_tile(ocl_radix_plan *plan, int item_bytes) {
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
   const int item_bytes = narrow ? 8 : 16;
   ocl_radix_plan plan = {.lines = lines, .size = size, .inner = 1, .kept = size, .bits = bits, .narrow = narrow};
+  plan.warps = ocl_has_warps(device);
   plan_tile(&plan, item_bytes);
   plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
   /* As many blocks as work side by side, and radix_scan has work-items for. */
@@ -41,8 +44,8 @@ ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int6
 }
 
 void ocl_radix_head(ocl_text *head, const ocl_radix_plan *plan) {
-  ocl_text_add(head, "#define EACH %d\n%s%s", plan->each, plan->narrow ? "#define NARROW\n" : "",
-               plan->one_tile ? "#define ONE_TILE\n" : "");
+  ocl_text_add(head, "#define EACH %d\n%s%s%s", plan->each, plan->narrow ? "#define NARROW\n" : "",
+               plan->one_tile ? "#define ONE_TILE\n" : "", plan->warps ? "#define WARPS\n" : "");
 }
 
 /* As radix.cl has it. */

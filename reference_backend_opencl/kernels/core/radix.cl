@@ -32,11 +32,64 @@ static uint digit_of(ITEM item, int shift, int bits) { return (uint)(KEY(item) >
 /* One place more for every 16 items: work-items side by side, which read 16 places apart, then use different banks. */
 #define AT(i) ((i) + (i) / 16)
 #define PADDED (TILE + TILE / 16)
+#ifdef WARPS /* core/warps.cl, in front */
+/* A digit of up to 8 bits at a time, whose values each warp counts. */
+#define SPLIT_BITS 8
+#define COUNTERS (LOCAL / WARP * BINS)
+
+/* Brings a tile in the order of a digit. A warp goes over EACH times 32 items side by side; which of the 32 have the same
+ * digit is asked bit by bit. */
+static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __local uint *sums, int shift, int bits) {
+  const int id = (int)get_local_id(0), lane = id % WARP, warp = id / WARP;
+  __local uint *own_counters = counters + warp * BINS;
+  ITEM own[EACH];
+  uint rank[EACH];
+  for (int i = id; i < COUNTERS; i += LOCAL) counters[i] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    own[k] = tile[AT((warp * EACH + k) * WARP + lane)];
+    const uint digit = digit_of(own[k], shift, bits);
+    uint same = ~0u;
+#pragma unroll
+    for (int bit = 0; bit < SPLIT_BITS; bit++) {
+      const int set = (int)(digit >> bit & 1u);
+      const uint others = ballot(set);
+      same &= set ? others : ~others;
+    }
+    const uint counted = own_counters[digit], before = popcount(same & ((1u << lane) - 1u));
+    warp_barrier();
+    if (before == 0) own_counters[digit] = counted + popcount(same);
+    warp_barrier();
+    rank[k] = counted + before;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  /* Of each counter those before it, digit by digit and in that warp by warp. */
+  const int each = BINS / LOCAL;
+  uint sum = 0, total;
+  for (int digit = id * each; digit < (id + 1) * each; digit++) {
+    for (int i = digit; i < COUNTERS; i += BINS) sum += counters[i];
+  }
+  uint before = sum_before(sums, sum, &total);
+  for (int digit = id * each; digit < (id + 1) * each; digit++) {
+    for (int i = digit; i < COUNTERS; i += BINS) {
+      const uint counted = counters[i];
+      counters[i] = before;
+      before += counted;
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+  for (int k = 0; k < EACH; k++) tile[AT(own_counters[digit_of(own[k], shift, bits)] + rank[k])] = own[k];
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+#else
 /* A digit of at most SPLIT_BITS bits has 16 values, which a work-item counts in 8 words of two counters each: the lower
  * values in the lower halves. A row has a word of each work-item. */
 #define SPLIT_BITS 4
 #define WORDS 8
 #define ROW (LOCAL + 32)
+#define COUNTERS (WORDS * ROW)
 #define COUNTER(row, column) ((row)*ROW + (column) + (column) / 32)
 
 /* Brings a tile in the order of a digit. Between barriers a work-item has EACH items that follow each other. */
@@ -75,6 +128,7 @@ static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __loc
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 }
+#endif
 
 /* What fills a tile up comes after all. */
 #define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)
@@ -82,7 +136,7 @@ static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __loc
 #ifdef ONE_TILE
 KERNEL radix_tile(SINK_PARAMETERS, CONST_PLACE(from), int first_bit, int last_bit, radix_space space) {
   __local ITEM tile[PADDED];
-  __local uint counters[WORDS * ROW], sums[LOCAL + SPANS];
+  __local uint counters[COUNTERS], sums[LOCAL + SPANS];
   const long line = get_group_id(0);
   const int id = (int)get_local_id(0), size = (int)space.size;
   for (int i = id; i < TILE; i += LOCAL) tile[AT(i)] = i < size ? SOURCE(from, line, i) : FILL;
@@ -147,7 +201,7 @@ KERNEL radix_scan(PLACE(counts), int bits, radix_space space) {
 
 KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int shift, int bits, radix_space space) {
   __local ITEM tile[PADDED];
-  __local uint counters[WORDS * ROW], sums[LOCAL + SPANS], base[BINS], start[BINS];
+  __local uint counters[COUNTERS], sums[LOCAL + SPANS], base[BINS], start[BINS];
   const long line = get_group_id(0) / space.blocks, block = get_group_id(0) % space.blocks;
   const long begin = block * space.stretch, end = min(begin + space.stretch, space.size);
   const int id = (int)get_local_id(0);

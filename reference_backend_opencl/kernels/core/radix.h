@@ -10,6 +10,7 @@ typedef struct ocl_radix_plan {
   int64_t stretch, blocks;      /* as radix.cl has them */
   int bits, passes;             /* those of a key that differ, from the last on */
   bool narrow, one_tile;
+  bool warps; /* of NVIDIA's */
   int each;
   size_t local;
   uint64_t items_bytes, counts_bytes; /* what an array of items and the counts take */

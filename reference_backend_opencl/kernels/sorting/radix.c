@@ -33,7 +33,7 @@ static graft_status make_pass(ocl_ordering *ordering, graft_device *device, cons
   ocl_text_add(&head, "%s%s", pass == 0 ? "#define FROM_ELEMENTS\n" : "",
                ordering->to_results && pass == plan->passes - 1 ? "#define TO_RESULTS\n" : "");
   graft_status status =
-      ocl_radix_init(kernels, device, &head, "core/items sorting/items sorting/radix core/sums core/radix", plan);
+      ocl_radix_init(kernels, device, &head, "core/items sorting/items sorting/radix core/warps core/sums core/radix", plan);
   ocl_text_free(&head);
   return status;
 }

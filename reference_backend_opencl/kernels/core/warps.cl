@@ -1,0 +1,14 @@
+/* NVIDIA's warps, of 32 work-items, by inline PTX: sm_70 and later, for heads that say WARPS. */
+#ifdef WARPS
+#define WARP 32
+
+/* Of each work-item of the warp a bit: whether its `set` is not 0. */
+static INLINED uint ballot(int set) {
+  uint bits;
+  __asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 %0, p, -1; }" : "=r"(bits) : "r"(set));
+  return bits;
+}
+
+/* A barrier of the warp alone, for local memory, too. */
+static INLINED void warp_barrier(void) { __asm volatile("bar.warp.sync -1;" : : : "memory"); }
+#endif
