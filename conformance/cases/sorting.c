@@ -93,7 +93,7 @@ static const cf_op cf_sorting_ops[] = {
      CF_R_PERMUTED, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_NONE},
     {"aten::kthvalue",
      CF_TEXTS("s T[33,17] 5 1", "m T[33,17] 3 0 true", "m T[1025] 1000", "m T[3,13,17] 13 1", "m T[] 1", "m T[0,5] 2",
-              "m T[5,129] 129 -1 true", "m T[2,5003] 2500"),
+              "m T[5,129] 129 -1 true", "m T[2,5003] 2500", "m T[2,9001] 33", "m T[5003,3] 2 0"),
      CF_REALS, CF_R_PERMUTED, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(0)},
     {"aten::median", CF_TEXTS("s T[33,17]", "m T[1025]", "m T[3,13,17]", "m T[]", "m T[2,1]", "m T[9001]"), CF_REALS,
      CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(2)},

@@ -8,7 +8,7 @@ enum {
   BITS_MAX = 8,
   GROUP = 256,
   SMALL_GROUP = 64,
-  TILE_BYTES = 32768,
+  TILE_BYTES = 8 * OCL_RADIX_TILE,
   BLOCKS_PER_UNIT = 4,
   BLOCKS_MAX = 4 * GROUP
 };
@@ -29,7 +29,14 @@ static void plan_tile(ocl_radix_plan *plan, int item_bytes) {
 
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
   const int item_bytes = narrow ? 8 : 16;
-  ocl_radix_plan plan = {.lines = lines, .size = size, .inner = 1, .kept = size, .bits = bits, .narrow = narrow};
+  ocl_radix_plan plan = {.lines = lines,
+                         .size = size,
+                         .inner = 1,
+                         .length = size,
+                         .parts = 1,
+                         .kept = size,
+                         .bits = bits,
+                         .narrow = narrow};
   plan.warps = ocl_has_warps(device);
   plan_tile(&plan, item_bytes);
   plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
@@ -50,13 +57,14 @@ void ocl_radix_head(ocl_text *head, const ocl_radix_plan *plan) {
 
 /* As radix.cl has it. */
 typedef struct space {
-  int64_t lines, size, inner, skipped, kept, stretch, blocks;
+  int64_t lines, size, inner, length, parts, skipped, kept, stretch, blocks;
 } space;
 
 graft_status ocl_radix_init(ocl_kernel kernels[OCL_RADIX_KERNELS], graft_device *device, const ocl_text *head,
                             const char *files, const ocl_radix_plan *plan) {
   static const char *const entries[] = {"radix_count", "radix_scan", "radix_move"};
-  const space space = {plan->lines, plan->size, plan->inner, plan->skipped, plan->kept, plan->stretch, plan->blocks};
+  const space space = {plan->lines,   plan->size, plan->inner,   plan->length, plan->parts,
+                       plan->skipped, plan->kept, plan->stretch, plan->blocks};
   graft_status status = GRAFT_OK;
   for (int k = plan->one_tile ? OCL_RADIX_MOVE : 0; k < OCL_RADIX_KERNELS && status == GRAFT_OK; k++) {
     status = ocl_kernel_init(&kernels[k], device, head, files, plan->one_tile ? "radix_tile" : entries[k]);

@@ -13,8 +13,10 @@
 
 typedef struct {
   long lines, size;
-  long inner, skipped, kept; /* for SOURCE and SINK: what lies between the elements of a line, and which are kept */
-  long stretch, blocks;      /* items of a block, and blocks of a line */
+  /* For SOURCE and SINK: what lies between the elements of a line, how many it has, of how many parts, each of which is a
+   * line here, and which are kept. */
+  long inner, length, parts, skipped, kept;
+  long stretch, blocks; /* items of a block, and blocks of a line */
 } radix_space;
 
 #ifndef SOURCE
@@ -22,8 +24,12 @@ typedef struct {
 #endif
 #ifndef SINK
 #define SINK_PARAMETERS PLACE(to)
-#define SINK(line, i, item) ((__global ITEM *)(to + offset_to))[(line)*space.size + (i)] = item
+#define SINK(line, i, item) \
+  if ((i) < space.kept) ((__global ITEM *)(to + offset_to))[(line)*space.kept + (i)] = item
 #endif
+
+/* What fills a line up comes after all. */
+#define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)
 
 static uint digit_of(ITEM item, int shift, int bits) { return (uint)(KEY(item) >> shift) & ((1u << bits) - 1u); }
 
@@ -129,9 +135,6 @@ static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __loc
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 #endif
-
-/* What fills a tile up comes after all. */
-#define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)
 
 #ifdef ONE_TILE
 KERNEL radix_tile(SINK_PARAMETERS, CONST_PLACE(from), int first_bit, int last_bit, radix_space space) {

@@ -4,11 +4,13 @@
 
 #include "runtime/ocl.h"
 
+enum { OCL_RADIX_TILE = 4096 }; /* narrow items that a work-group sorts at most; of others half as many */
+
 typedef struct ocl_radix_plan {
   int64_t lines, size;
-  int64_t inner, skipped, kept; /* for SOURCE and SINK */
-  int64_t stretch, blocks;      /* as radix.cl has them */
-  int bits, passes;             /* those of a key that differ, from the last on */
+  int64_t inner, length, parts, skipped, kept; /* for SOURCE and SINK */
+  int64_t stretch, blocks;                     /* as radix.cl has them */
+  int bits, passes;                            /* those of a key that differ, from the last on */
   bool narrow, one_tile;
   bool warps; /* of NVIDIA's */
   int each;

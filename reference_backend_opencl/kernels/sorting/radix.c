@@ -19,46 +19,89 @@ void ocl_order_head(ocl_text *head, const ocl_dtype *dtype, bool descending) {
   }
 }
 
-bool ocl_order_is_one_tile(const graft_device *device, const ocl_dtype *dtype, int64_t size) {
-  return ocl_radix_plan_of(device, 1, size, key_bits(dtype), is_narrow(dtype)).one_tile;
+/* What a work-group sorts at most. */
+static int64_t tile_of(const ocl_dtype *dtype) {
+  return is_narrow(dtype) ? OCL_RADIX_TILE : OCL_RADIX_TILE / 2;
 }
 
-static graft_status make_pass(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
-                              const ocl_order *order, int pass, ocl_kernel kernels[OCL_RADIX_KERNELS]) {
-  const ocl_radix_plan *plan = &ordering->plan;
+bool ocl_order_keeps_few(const ocl_dtype *dtype, int64_t size, int64_t kept) {
+  const int64_t tile = tile_of(dtype);
+  return size <= tile || ocl_ceil_divide(size, tile) * kept <= tile;
+}
+
+static graft_status make_pass(graft_device *device, const ocl_dtype *dtype, const ocl_radix_plan *plan,
+                              ocl_kernel kernels[OCL_RADIX_KERNELS], bool descending, const char *ends) {
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, plan->local);
-  ocl_order_head(&head, dtype, order->descending);
+  ocl_order_head(&head, dtype, descending);
   ocl_radix_head(&head, plan);
-  ocl_text_add(&head, "%s%s", pass == 0 ? "#define FROM_ELEMENTS\n" : "",
-               ordering->to_results && pass == plan->passes - 1 ? "#define TO_RESULTS\n" : "");
-  graft_status status =
-      ocl_radix_init(kernels, device, &head, "core/items sorting/items sorting/radix core/warps core/sums core/radix", plan);
+  ocl_text_add(&head, "%s", ends);
+  graft_status status = ocl_radix_init(kernels, device, &head,
+                                       "core/items sorting/items sorting/radix core/warps core/sums core/radix", plan);
   ocl_text_free(&head);
   return status;
 }
+
+static const char *const from_elements = "#define FROM_ELEMENTS\n", *const to_results = "#define TO_RESULTS\n",
+                         *const from_to = "#define FROM_ELEMENTS\n#define TO_RESULTS\n";
 
 static ocl_kernel *kernels_of(ocl_ordering *ordering, int pass) {
   if (pass == 0) return ordering->first;
   return pass == ordering->plan.passes - 1 ? ordering->last : ordering->middle;
 }
 
-graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
-                               const ocl_order *order) {
+/* The first of each tile of a line, and then the first of those. */
+static graft_status prepare_parts(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
+                                  const ocl_order *order) {
+  const int64_t tile = tile_of(dtype), parts = ocl_ceil_divide(order->size, tile), kept = order->skipped + order->kept;
+  ocl_radix_plan *plan = &ordering->plan, *second = &ordering->second;
+  *plan = ocl_radix_plan_of(device, order->lines * parts, tile, key_bits(dtype), is_narrow(dtype));
+  *second = ocl_radix_plan_of(device, order->lines, parts * kept, key_bits(dtype), is_narrow(dtype));
+  plan->inner = second->inner = order->inner;
+  plan->length = second->length = order->size;
+  plan->parts = parts;
+  plan->kept = kept;
+  second->skipped = order->skipped;
+  second->kept = order->kept;
+  ordering->work_bytes = second->items_bytes;
+  graft_status status = make_pass(device, dtype, plan, ordering->first, order->descending, from_elements);
+  return status == GRAFT_OK ? make_pass(device, dtype, second, ordering->last, order->descending, to_results) : status;
+}
+
+static graft_status prepare_passes(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
+                                   const ocl_order *order) {
   ocl_radix_plan *plan = &ordering->plan;
   *plan = ocl_radix_plan_of(device, order->lines, order->size, key_bits(dtype), is_narrow(dtype));
   plan->inner = order->inner;
-  plan->skipped = order->skipped;
-  plan->kept = order->kept;
-  ordering->to_results = order->to_results;
+  plan->skipped = order->to_results ? order->skipped : 0;
+  plan->kept = order->to_results ? order->kept : order->size;
   ordering->work_bytes =
       plan->one_tile && order->to_results ? 0 : 2 * plan->items_bytes + (plan->one_tile ? 0 : plan->counts_bytes);
-  graft_status status = make_pass(ordering, device, dtype, order, 0, ordering->first);
-  for (int pass = 1; pass < plan->passes && status == GRAFT_OK; pass++) {
+  graft_status status = GRAFT_OK;
+  for (int pass = 0; pass < plan->passes && status == GRAFT_OK; pass++) {
     ocl_kernel *kernels = kernels_of(ordering, pass);
-    if (!kernels[OCL_RADIX_MOVE].handle) status = make_pass(ordering, device, dtype, order, pass, kernels);
+    const bool ends = order->to_results && pass == plan->passes - 1;
+    const char *of_ends = pass > 0 ? (ends ? to_results : "") : ends ? from_to : from_elements;
+    if (kernels[OCL_RADIX_MOVE].handle) continue;
+    status = make_pass(device, dtype, plan, kernels, order->descending, of_ends);
   }
   return status;
+}
+
+graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
+                               const ocl_order *order) {
+  ordering->to_results = order->to_results;
+  ordering->in_parts = order->to_results && order->kept < order->size && order->size > tile_of(dtype);
+  return (ordering->in_parts ? prepare_parts : prepare_passes)(ordering, device, dtype, order);
+}
+
+static graft_status run_parts(const graft_exec *exec, ocl_ordering *ordering, const graft_tensor_desc *in,
+                              cl_uint count, const ocl_argument *results, ocl_place work) {
+  const ocl_argument sink[] = {OCL_PLACE(work)};
+  const ocl_place from = ocl_place_of(in);
+  graft_status status = ocl_radix_pass(exec, ordering->first, &ordering->plan, 0, from, work, OCL_ALL(sink));
+  if (status != GRAFT_OK) return status;
+  return ocl_radix_pass(exec, ordering->last, &ordering->second, 0, work, work, count, results);
 }
 
 graft_status ocl_order_run(const graft_exec *exec, ocl_ordering *ordering, const graft_tensor_desc *in,
@@ -72,6 +115,7 @@ graft_status ocl_order_run(const graft_exec *exec, ocl_ordering *ordering, const
     ocl_kernel *kernels = kernels_of(ordering, pass);
     if (ordering->to_results && pass == plan->passes - 1) {
       const ocl_argument results[] = {OCL_TENSOR(values), OCL_TENSOR(indices), OCL_TENSOR(in)};
+      if (ordering->in_parts) return run_parts(exec, ordering, in, OCL_ALL(results), work);
       return ocl_radix_pass(exec, kernels, plan, pass, from, counts, OCL_ALL(results));
     }
     const ocl_argument sink[] = {OCL_PLACE(to)};

@@ -8,8 +8,11 @@ static ITEM item_of(__global const RAW(D) * from, long i, long inner) {
   CT v = LOAD(D, __global, from + i * inner);
   return MAKE_ITEM(key_of(v), i);
 }
-#define SOURCE(from, line, i) \
-  item_of(CONST_POINTER(D, from) + line_start(line, space.size, space.inner), i, space.inner)
+#define SOURCE(from, line, i)                                                                                    \
+  ((line) % space.parts * space.size + (i) < space.length                                                        \
+       ? item_of(CONST_POINTER(D, from) + line_start((line) / space.parts, space.length, space.inner),           \
+                 (line) % space.parts * space.size + (i), space.inner)                                           \
+       : FILL)
 #endif
 
 #ifdef TO_RESULTS
@@ -29,6 +32,6 @@ static void put_result(__global RAW(D) * values, __global long *indices, __globa
     const long result = line_start(line, space.kept, space.inner) + kept_at * space.inner;                     \
     if (kept_at >= 0 && kept_at < space.kept)                                                                  \
       put_result(POINTER(D, values) + result, (__global long *)(indices + offset_indices) + result,            \
-                 CONST_POINTER(D, in) + line_start(line, space.size, space.inner), space.inner, item);         \
+                 CONST_POINTER(D, in) + line_start(line, space.length, space.inner), space.inner, item);         \
   } while (0)
 #endif

@@ -8,13 +8,14 @@
 typedef struct ocl_order {
   int64_t lines, size, inner, skipped, kept;
   bool descending;
-  bool to_results; /* values and places come out, else items; of lines of several tiles all are then kept */
+  bool to_results; /* values and places come out, else items */
 } ocl_order;
 
 typedef struct ocl_ordering {
   ocl_kernel first[OCL_RADIX_KERNELS], middle[OCL_RADIX_KERNELS], last[OCL_RADIX_KERNELS];
   ocl_radix_plan plan;
-  bool to_results;
+  ocl_radix_plan second; /* of what is left of a line's parts, where these are sorted first, each in a tile */
+  bool to_results, in_parts;
   uint64_t work_bytes; /* what the workspace takes */
 } ocl_ordering;
 
@@ -22,8 +23,8 @@ enum { OCL_ORDERING_KERNELS = 3 * OCL_RADIX_KERNELS };
 
 /* D, as_key and the like of items.cl, for the head. */
 void ocl_order_head(ocl_text *head, const ocl_dtype *dtype, bool descending);
-/* Whether lines of so many elements come in order in one kernel. */
-bool ocl_order_is_one_tile(const graft_device *device, const ocl_dtype *dtype, int64_t size);
+/* Whether the first `kept` of such lines come out without an order of all: of one tile, or of few from each. */
+bool ocl_order_keeps_few(const ocl_dtype *dtype, int64_t size, int64_t kept);
 graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                const ocl_order *order);
 /* Into values and indices, or, where these are not wanted, into `*items`, which is in the workspace `work`. */

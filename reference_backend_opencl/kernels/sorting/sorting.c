@@ -77,14 +77,14 @@ static graft_status make_store(memo *memo, graft_device *device, const operands 
 /* Work-groups sort lines. */
 static graft_status make_ordering(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   const space *s = &memo->space;
-  const bool one_tile = ocl_order_is_one_tile(device, dtype, s->size);
+  const bool few = ocl_order_keeps_few(dtype, s->size, s->skipped + s->kept);
   const ocl_order order = {.lines = s->lines,
                            .size = s->size,
                            .inner = s->inner,
                            .skipped = s->skipped,
                            .kept = s->kept,
                            .descending = call->descending,
-                           .to_results = !call->chosen && (one_tile || s->kept == s->size)};
+                           .to_results = !call->chosen && (few || s->kept == s->size)};
   graft_status status = ocl_order_prepare(&memo->ordering, device, dtype, &order);
   memo->work_bytes = memo->ordering.work_bytes;
   return status == GRAFT_OK && !order.to_results ? make_store(memo, device, call, dtype) : status;
