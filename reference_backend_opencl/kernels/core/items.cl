@@ -15,3 +15,5 @@
 #define PLACE_OF(item) ((item).y)
 #define DIGITS 8
 #endif
+/* What fills up comes after all. */
+#define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)

@@ -1,13 +1,15 @@
-/* Radix sort of lines of items, by work-groups; after items.cl and sums.cl. Items go by the digits of their keys from the last on. Each
- * pass keeps the order of those whose digits are equal, so that equal keys stay in the order that they had.
+/* Radix sort of lines of items, by work-groups; after items.cl and sums.cl. Items go by the digits of their keys from the
+ * last on. Each pass keeps the order of those whose digits are equal, so that equal keys stay in the order that they had.
  *
  * A line is cut into blocks, one for each work-group, and a block into tiles. A pass is three kernels: radix_count counts a
  * block's digits, radix_scan adds the counts of the blocks before each one up, and radix_move puts the items of each tile
  * in order and then where they belong. Lines of one tile take one kernel, radix_tile.
  *
  * The head defines LOCAL and EACH, how many items of a tile a work-item has. What stands in front of this may define
- *   SOURCE(from, line, i)       item `i` of a line that `from` has, else one of items in a row
- *   SINK_PARAMETERS, SINK(line, i, item)   where item `i` of a line goes that is in order, else to items in a row */
+ *   SOURCE(from, at, i)   item `i` of the line that begins at SOURCE_LINE(line) of `from` and there has number
+ *                         SOURCE_FIRST(line), else one of items in a row
+ *   SINK_PARAMETERS, SINK(at, origin, i, item)   where item `i` of a line goes that is in order: `at` is SINK_LINE(line)
+ *                         and `origin` SINK_ORIGIN(line); else to items in a row */
 #define TILE (LOCAL * EACH)
 #define BINS 256
 
@@ -20,18 +22,26 @@ typedef struct {
 } radix_space;
 
 #ifndef SOURCE
-#define SOURCE(from, line, i) (((__global const ITEM *)(from + offset_##from))[(line)*space.size + (i)])
+#define SOURCE_LINE(line) ((line)*space.size)
+#define SOURCE_FIRST(line) 0
+#define SOURCE(from, at, i) (((__global const ITEM *)(from + offset_##from))[(at) + (i)])
 #endif
 #ifndef SINK
 #define SINK_PARAMETERS PLACE(to)
-#define SINK(line, i, item) \
-  if ((i) < space.kept) ((__global ITEM *)(to + offset_to))[(line)*space.kept + (i)] = item
+#define SINK_LINE(line) ((line)*space.kept)
+#define SINK_ORIGIN(line) 0
+#define SINK(at, origin, i, item) \
+  if ((i) < space.kept) ((__global ITEM *)(to + offset_to))[(at) + (i)] = item
 #endif
 
-/* What fills a line up comes after all. */
-#define FILL MAKE_ITEM(sizeof(ITEM) == 8 ? 0xffffffffUL : ~0UL, 0)
-
-static uint digit_of(ITEM item, int shift, int bits) { return (uint)(KEY(item) >> shift) & ((1u << bits) - 1u); }
+static uint digit_of(ITEM item, int shift, int bits) {
+#ifdef NARROW
+  const uint key = (uint)KEY(item); /* in 32 bits, which a device shifts sooner */
+#else
+  const ulong key = KEY(item);
+#endif
+  return (uint)(key >> shift) & ((1u << bits) - 1u);
+}
 
 /* ---- A tile in order ---- */
 
@@ -142,12 +152,18 @@ KERNEL radix_tile(SINK_PARAMETERS, CONST_PLACE(from), int first_bit, int last_bi
   __local uint counters[COUNTERS], sums[LOCAL + SPANS];
   const long line = get_group_id(0);
   const int id = (int)get_local_id(0), size = (int)space.size;
-  for (int i = id; i < TILE; i += LOCAL) tile[AT(i)] = i < size ? SOURCE(from, line, i) : FILL;
+  const long source = SOURCE_LINE(line), before = SOURCE_FIRST(line);
+#pragma unroll
+  for (int k = 0; k < EACH; k++) {
+    const int i = k * LOCAL + id;
+    tile[AT(i)] = i < size ? SOURCE(from, source, before + i) : FILL;
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int bit = first_bit; bit < last_bit; bit += SPLIT_BITS) {
     split_tile(tile, counters, sums, bit, min(SPLIT_BITS, last_bit - bit));
   }
-  for (int i = id; i < size; i += LOCAL) SINK(line, i, tile[AT(i)]);
+  const long sink = SINK_LINE(line), origin = SINK_ORIGIN(line);
+  for (int i = id; i < size; i += LOCAL) SINK(sink, origin, i, tile[AT(i)]);
 }
 #else
 
@@ -163,8 +179,10 @@ KERNEL radix_count(PLACE(counts), CONST_PLACE(from), int shift, int bits, radix_
   const int id = (int)get_local_id(0);
   for (int i = id; i < BINS * COPIES; i += LOCAL) bins[i] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
+  const long source = SOURCE_LINE(line);
+#pragma unroll 4
   for (long i = begin + id; i < end; i += LOCAL) {
-    uint digit = digit_of(SOURCE(from, line, i), shift, bits);
+    uint digit = digit_of(SOURCE(from, source, i), shift, bits);
     atomic_inc(bins + digit * COPIES + id % COPIES);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -202,9 +220,20 @@ KERNEL radix_scan(PLACE(counts), int bits, radix_space space) {
   if (id == 0) all[space.lines * BINS * space.blocks + line * BINS + digit] = total;
 }
 
+/* Where each digit begins in a tile of `n` items that is in order, and behind all of them, n. An item says it for its
+ * digit and for those that are missing before. */
+static INLINED void find_starts(__local uint *start, __local const ITEM *tile, int n, int shift, int bits) {
+  const int id = (int)get_local_id(0);
+  for (int i = id; i <= n; i += LOCAL) {
+    const int digit = i < n ? (int)digit_of(tile[AT(i)], shift, bits) : BINS;
+    const int before = i > 0 ? (int)digit_of(tile[AT(i - 1)], shift, bits) : -1;
+    for (int d = before + 1; d <= digit; d++) start[d] = (uint)i;
+  }
+}
+
 KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int shift, int bits, radix_space space) {
   __local ITEM tile[PADDED];
-  __local uint counters[COUNTERS], sums[LOCAL + SPANS], base[BINS], start[BINS];
+  __local uint counters[COUNTERS], sums[LOCAL + SPANS], base[BINS], way[BINS], start[BINS + 1];
   const long line = get_group_id(0) / space.blocks, block = get_group_id(0) % space.blocks;
   const long begin = block * space.stretch, end = min(begin + space.stretch, space.size);
   const int id = (int)get_local_id(0);
@@ -216,33 +245,35 @@ KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int s
   for (int d = id * each; d < (id + 1) * each; d++) own_total += d < 1 << bits ? totals[d] : 0;
   uint before = sum_before(sums, own_total, &unused);
   for (int d = id * each; d < (id + 1) * each; d++) {
-    if (d < 1 << bits) {
-      base[d] = before + all[(line * BINS + d) * space.blocks + block];
-      before += totals[d];
-    }
+    const bool comes = d < 1 << bits;
+    base[d] = comes ? before + all[(line * BINS + d) * space.blocks + block] : 0;
+    before += comes ? totals[d] : 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  const long source = SOURCE_LINE(line), sink = SINK_LINE(line), origin = SINK_ORIGIN(line);
   for (long first = begin; first < end; first += TILE) {
     const int n = (int)min((long)TILE, end - first);
-    for (int i = id; i < TILE; i += LOCAL) tile[AT(i)] = i < n ? SOURCE(from, line, first + i) : FILL;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+      const int i = k * LOCAL + id;
+      tile[AT(i)] = i < n ? SOURCE(from, source, first + i) : FILL;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int bit = 0; bit < bits; bit += SPLIT_BITS) {
       split_tile(tile, counters, sums, shift + bit, min(SPLIT_BITS, bits - bit));
     }
-    for (int i = id; i < n; i += LOCAL) {
-      uint digit = digit_of(tile[AT(i)], shift, bits);
-      if (i == 0 || digit_of(tile[AT(i - 1)], shift, bits) != digit) start[digit] = (uint)i;
+    /* How far the items of each digit go from where they are in the tile. */
+    find_starts(start, tile, n, shift, bits);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = id * each; d < (id + 1) * each; d++) {
+      const uint begins = start[d], ends = start[d + 1];
+      way[d] = base[d] - begins;
+      base[d] += ends - begins;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = id; i < n; i += LOCAL) {
-      ITEM item = tile[AT(i)];
-      uint digit = digit_of(item, shift, bits);
-      SINK(line, (long)(base[digit] + (uint)i - start[digit]), item);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = id; i < n; i += LOCAL) { /* a digit's last one */
-      uint digit = digit_of(tile[AT(i)], shift, bits);
-      if (i == n - 1 || digit_of(tile[AT(i + 1)], shift, bits) != digit) base[digit] += (uint)i + 1 - start[digit];
+      const ITEM item = tile[AT(i)];
+      SINK(sink, origin, (long)(way[digit_of(item, shift, bits)] + (uint)i), item);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

@@ -1,5 +1,5 @@
-/* Scatters: see indexed.h; after joins.cl. Places can only meet in one element of the target if they differ along dimensions in which
- * the target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
+/* Scatters: see indexed.h; after joins.cl. Places can only meet in one element of the target if they differ along
+ * dimensions in which the target itself does not run. Those are the scanned dimensions; along them a work-item goes in logical order, so that
  * the result is the same each time, without atomics. Where that leaves too few work-items, several share a scan: each
  * takes the indices of its own part of the target.
  *

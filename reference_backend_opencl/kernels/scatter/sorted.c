@@ -75,7 +75,8 @@ static graft_status make_radix(ocl_sorted *sorted, graft_device *device) {
   ocl_text head = {0};
   ocl_head_types(&head, ocl_dtype_of(device, GRAFT_I64), 1, sorted->plan.local);
   ocl_radix_head(&head, &sorted->plan);
-  graft_status status = ocl_radix_init(sorted->radix, device, &head, "core/items core/warps core/sums core/radix", &sorted->plan);
+  graft_status status =
+      ocl_radix_init(sorted->radix, device, &head, "core/items core/warps core/sums core/radix", &sorted->plan);
   ocl_text_free(&head);
   return status;
 }

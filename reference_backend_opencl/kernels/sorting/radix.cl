@@ -4,15 +4,15 @@
 static long line_start(long line, long size, long inner) { return line / inner * size * inner + line % inner; }
 
 #ifdef FROM_ELEMENTS
-static ITEM item_of(__global const RAW(D) * from, long i, long inner) {
+/* Beyond the line's last element there is nothing more in its last part. */
+static ITEM item_of(__global const RAW(D) * from, long i, long length, long inner) {
+  if (i >= length) return FILL;
   CT v = LOAD(D, __global, from + i * inner);
   return MAKE_ITEM(key_of(v), i);
 }
-#define SOURCE(from, line, i)                                                                                    \
-  ((line) % space.parts * space.size + (i) < space.length                                                        \
-       ? item_of(CONST_POINTER(D, from) + line_start((line) / space.parts, space.length, space.inner),           \
-                 (line) % space.parts * space.size + (i), space.inner)                                           \
-       : FILL)
+#define SOURCE_LINE(line) line_start((line) / space.parts, space.length, space.inner)
+#define SOURCE_FIRST(line) ((line) % space.parts * space.size)
+#define SOURCE(from, at, i) item_of(CONST_POINTER(D, from) + (at), i, space.length, space.inner)
 #endif
 
 #ifdef TO_RESULTS
@@ -26,12 +26,13 @@ static void put_result(__global RAW(D) * values, __global long *indices, __globa
   else STORE(D, __global, values, value_of(key));
 }
 #define SINK_PARAMETERS PLACE(values), PLACE(indices), CONST_PLACE(in)
-#define SINK(line, i, item)                                                                                    \
-  do {                                                                                                         \
-    const long kept_at = (i)-space.skipped;                                                                    \
-    const long result = line_start(line, space.kept, space.inner) + kept_at * space.inner;                     \
-    if (kept_at >= 0 && kept_at < space.kept)                                                                  \
-      put_result(POINTER(D, values) + result, (__global long *)(indices + offset_indices) + result,            \
-                 CONST_POINTER(D, in) + line_start(line, space.length, space.inner), space.inner, item);         \
+#define SINK_LINE(line) line_start(line, space.kept, space.inner)
+#define SINK_ORIGIN(line) line_start(line, space.length, space.inner)
+#define SINK(at, origin, i, item)                                                                        \
+  do {                                                                                                   \
+    const long kept_at = (i)-space.skipped, result = (at) + kept_at * space.inner;                       \
+    if (kept_at >= 0 && kept_at < space.kept)                                                            \
+      put_result(POINTER(D, values) + result, (__global long *)(indices + offset_indices) + result,      \
+                 CONST_POINTER(D, in) + (origin), space.inner, item);                                    \
   } while (0)
 #endif
