@@ -225,6 +225,21 @@ static const cf_op cf_attention_ops[] = {
      CF_TEXTS("m T[2,3,5,16] T[2,3,13,16] T[2,3,13,16] _ 0.25",
               "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] T[17,17] 0.5 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_attention)},
+    /* Ends of a GPU's tiles of f32: of rows, columns and widths, more than one tile of each, and heads. */
+    {CF_FORWARD,
+     CF_TEXTS("m T[2,2,67,64] T[2,2,67,64] T[2,2,67,64] _ 0.0 true",
+              "m T[1,3,131,31] T[1,3,45,31] T[1,3,45,64] T[3,1,45] 0.25",
+              "m T[2,1,16,62] T[2,1,100,62] T[2,1,100,35] T[16,100]"),
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_NONE},
+    {CF_FORWARD "_backward",
+     CF_TEXTS(
+         "m T[2,2,67,64] T[2,2,67,64] T[2,2,67,64] T[2,2,67,64] _ [1,1,1,0] T[2,2,67,64] f32[2,2,67]+ _ _ 67 67 0.0 "
+         "true i64[]=0 i64[]=0",
+         "m T[1,3,131,64] T[1,3,131,31] T[1,3,45,31] T[1,3,45,64] T[3,1,45] [1,1,1,1] T[1,3,131,64] f32[1,3,131]+ _ _ "
+         "131 45 0.25 false i64[]=77 i64[]=8",
+         "m T[2,1,16,35] T[2,1,16,62] T[2,1,100,62] T[2,1,100,35] T[16,100] [0,0,1,0] T[2,1,16,35] f32[2,1,16]+ _ _ 16 "
+         "100 0.0 false i64[]=0 i64[]=0"),
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
     /* Enough for tiles of tensor cores, and their ends. */
     {CF_FORWARD,
      CF_TEXTS("m T[1,1,136,64] T[1,1,136,64] T[1,1,136,64] _ 0.0 true",

@@ -8,7 +8,9 @@ enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, 
 enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
 enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
 enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
-enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 };                    /* as in nvidia.cl */
+/* As in registers.cl; and the least rows and columns for which a tile is worth it. */
+enum { REGISTER_ROWS = 64, REGISTER_ROWS_BACK = 32, REGISTER_WIDEST = 64, REGISTER_LEAST = 16 };
+enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
 enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
@@ -18,7 +20,8 @@ typedef struct attention {
   const double *scale;
   double dropout;
   bool causal, is_cpu;
-  bool tensor, tiles, few; /* by tensor cores: nvidia.cl; by local memory: tiles.cl; and that of few rows */
+  /* By tensor cores: nvidia.cl; in register tiles: registers.cl; by local memory: tiles.cl, and that of few rows. */
+  bool tensor, registers, tiles, few;
   int64_t numbers[NUMBERS];
 } attention;
 
@@ -68,6 +71,12 @@ static bool has_tensor_tiles(const attention *a, graft_device *device) {
          ocl_tensor_cores_serve(device, ocl_tensor_way_of_halves(a->dtype->code), work_of(a));
 }
 
+/* Whether a GPU makes tiles of f32 in registers. */
+static bool has_register_tiles(const attention *a) {
+  return !a->is_cpu && a->dtype->code == GRAFT_F32 && work_of(a) >= TILE_LEAST && is_within(a, REGISTER_WIDEST) &&
+         a->numbers[ROWS] >= REGISTER_LEAST && a->numbers[COLUMNS] >= REGISTER_LEAST;
+}
+
 static bool prepare(attention *a, const graft_exec *exec) {
   const int64_t *q = a->tensors[QUERY]->dl.shape;
   a->is_cpu = exec->device->is_cpu;
@@ -89,7 +98,9 @@ static bool prepare(attention *a, const graft_exec *exec) {
   a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
   a->tensor = has_tensor_tiles(a, exec->device);
   /* Of halves PoCL takes minutes to compile them. */
-  a->tiles = !a->is_cpu && a->dtype->bytes >= 4 && work_of(a) >= TILE_LEAST && is_within(a, TILE_WIDEST);
+  a->registers = has_register_tiles(a);
+  a->tiles =
+      !a->registers && !a->is_cpu && a->dtype->bytes >= 4 && work_of(a) >= TILE_LEAST && is_within(a, TILE_WIDEST);
   a->few = a->tiles && !a->tensors[GRAD] && a->numbers[ROWS] <= FEW_ROWS && a->numbers[COLUMNS] >= FEW_COLUMNS;
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
@@ -128,14 +139,15 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
-  if (a->tensor || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
+  if (a->tensor || a->registers || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
   if (a->tensor) write_tensor_head(head, a);
 }
 
 static ocl_direct call_of(const attention *a, int places) {
-  const char *file = a->tensor  ? "random/random core/direct attention/attention core/nvidia attention/nvidia"
-                     : a->tiles ? "random/random core/direct attention/attention attention/tiles"
-                                : "random/random core/direct attention/attention";
+  const char *file = a->tensor      ? "random/random core/direct attention/attention core/nvidia attention/nvidia"
+                     : a->registers ? "random/random core/direct attention/attention attention/registers"
+                     : a->tiles     ? "random/random core/direct attention/attention attention/tiles"
+                                    : "random/random core/direct attention/attention";
   return (ocl_direct){.file = file,
                       .dtype = a->tensors[QUERY]->dl.dtype,
                       .head = write_head,
@@ -147,12 +159,14 @@ static ocl_direct call_of(const attention *a, int places) {
 
 static ocl_stage stage_of(const attention *a, const char *entry, int length) {
   int64_t heads = a->numbers[BATCH] * a->numbers[HEADS];
-  int64_t rows = a->few ? 1 : a->tensor ? TENSOR_ROWS : a->tiles ? TILE_LANES : block_of(a);
+  int64_t tile = a->tensors[GRAD] ? REGISTER_ROWS_BACK : REGISTER_ROWS;
+  int64_t rows = a->few ? 1 : a->tensor ? TENSOR_ROWS : a->registers ? tile : a->tiles ? TILE_LANES : block_of(a);
   return (ocl_stage){.entry = entry,
                      .units = heads * ocl_ceil_divide(a->numbers[length], rows),
-                     .together = a->tensor  ? TENSOR_LANES
-                                 : a->tiles ? TILE_LANES
-                                            : 0};
+                     .together = a->tensor      ? TENSOR_LANES
+                                 : a->registers ? (size_t)(2 * tile)
+                                 : a->tiles     ? TILE_LANES
+                                                : 0};
 }
 
 static graft_status put_number(const graft_exec *exec, const graft_tensor_desc *to, uint64_t value) {
@@ -213,10 +227,10 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
   enum { PLACES = sizeof places / sizeof *places, DELTA = 4 };
   ocl_direct call = call_of(&a, PLACES);
   int stage = 0;
-  if (a.tensor)
+  if (a.tensor || a.registers)
     call.stages[stage++] =
         (ocl_stage){.entry = "attention_deltas", .units = a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS]};
-  if (!a.tensor || args->grad_query) call.stages[stage++] = stage_of(&a, "attention_rows", ROWS);
+  if (!(a.tensor || a.registers) || args->grad_query) call.stages[stage++] = stage_of(&a, "attention_rows", ROWS);
   if (a.tiles && args->grad_key) call.stages[stage++] = stage_of(&a, "attention_keys", COLUMNS);
   if (a.tiles && args->grad_value) call.stages[stage++] = stage_of(&a, "attention_values", COLUMNS);
   if (!a.tiles && (args->grad_key || args->grad_value))
