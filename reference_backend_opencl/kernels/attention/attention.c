@@ -8,8 +8,14 @@ enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, 
 enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
 enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
 enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
-/* As in registers.cl; and the least rows and columns for which a tile is worth it. */
-enum { REGISTER_ROWS = 64, REGISTER_ROWS_BACK = 32, REGISTER_WIDEST = 64, REGISTER_LEAST = 16 };
+/* As in registers.cl; the least rows and columns for which a tile is worth it, and what one takes of local memory. */
+enum {
+  REGISTER_ROWS = 64,
+  REGISTER_ROWS_BACK = 32,
+  REGISTER_WIDEST = 64,
+  REGISTER_LEAST = 16,
+  REGISTER_BYTES = 47 << 10
+};
 enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
 enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
@@ -72,9 +78,10 @@ static bool has_tensor_tiles(const attention *a, graft_device *device) {
 }
 
 /* Whether a GPU makes tiles of f32 in registers. */
-static bool has_register_tiles(const attention *a) {
-  return !a->is_cpu && a->dtype->code == GRAFT_F32 && work_of(a) >= TILE_LEAST && is_within(a, REGISTER_WIDEST) &&
-         a->numbers[ROWS] >= REGISTER_LEAST && a->numbers[COLUMNS] >= REGISTER_LEAST;
+static bool has_register_tiles(const attention *a, const graft_device *device) {
+  return !a->is_cpu && device->local_bytes >= REGISTER_BYTES && a->dtype->code == GRAFT_F32 &&
+         work_of(a) >= TILE_LEAST && is_within(a, REGISTER_WIDEST) && a->numbers[ROWS] >= REGISTER_LEAST &&
+         a->numbers[COLUMNS] >= REGISTER_LEAST;
 }
 
 static bool prepare(attention *a, const graft_exec *exec) {
@@ -98,7 +105,7 @@ static bool prepare(attention *a, const graft_exec *exec) {
   a->numbers[THRESHOLD] = (int64_t)ceil(keep * 0x1p24);
   a->tensor = has_tensor_tiles(a, exec->device);
   /* Of halves PoCL takes minutes to compile them. */
-  a->registers = has_register_tiles(a);
+  a->registers = has_register_tiles(a, exec->device);
   a->tiles =
       !a->registers && !a->is_cpu && a->dtype->bytes >= 4 && work_of(a) >= TILE_LEAST && is_within(a, TILE_WIDEST);
   a->few = a->tiles && !a->tensors[GRAD] && a->numbers[ROWS] <= FEW_ROWS && a->numbers[COLUMNS] >= FEW_COLUMNS;

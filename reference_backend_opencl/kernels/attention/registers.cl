@@ -124,7 +124,7 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
   LOCAL_ROWS(keys, THEIRS, WIDTH);
   LOCAL_ROWS(values, THEIRS, VALUE_WIDTH);
   LOCAL_WEIGHTS(weights);
-  __local float most_of[MINE * ACROSS], total_of[MINE * ACROSS];
+  __local float of_parts[MINE * ACROSS]; /* the most of a work-item's scores of a row, then its part of the total */
 #ifndef DROPOUT
   if (get_global_id(0) == 0) *POINTER(i64, seed) = *POINTER(i64, offset) = 0;
 #endif
@@ -147,14 +147,14 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     for (int r = 0; r < 4; r++) {
 #pragma unroll
       for (int c = 0; c < 4; c++) w[r][c] = SCORED(w[r][c], head, first + y + r * DOWN, column + x + c * ACROSS);
-      most_of[(y + r * DOWN) * ACROSS + x] = larger(larger(w[r][0], w[r][1]), larger(w[r][2], w[r][3]));
+      of_parts[(y + r * DOWN) * ACROSS + x] = larger(larger(w[r][0], w[r][1]), larger(w[r][2], w[r][3]));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
       float now = most[r];
 #pragma unroll
-      for (int i = 0; i < ACROSS; i++) now = larger(now, most_of[(y + r * DOWN) * ACROSS + i]);
+      for (int i = 0; i < ACROSS; i++) now = larger(now, of_parts[(y + r * DOWN) * ACROSS + i]);
       const float shift = now == -INFINITY ? 0 : now, less = exp(most[r] - shift);
       most[r] = now;
       total[r] *= less;
@@ -172,14 +172,14 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     add_rows(sum, V, weights, values, VALUE_WIDTH, x, y);
   }
 #pragma unroll
-  for (int r = 0; r < 4; r++) total_of[(y + r * DOWN) * ACROSS + x] = total[r];
+  for (int r = 0; r < 4; r++) of_parts[(y + r * DOWN) * ACROSS + x] = total[r];
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
   for (int r = 0; r < 4; r++) {
     const long i = first + y + r * DOWN;
     float all = 0;
 #pragma unroll
-    for (int l = 0; l < ACROSS; l++) all += total_of[(y + r * DOWN) * ACROSS + l];
+    for (int l = 0; l < ACROSS; l++) all += of_parts[(y + r * DOWN) * ACROSS + l];
     if (i >= ROWS) continue;
     const bool nothing = most[r] == -INFINITY;
     put_vectors(ELEMENTS(out) + START(OUT, head, i), STRIDE(OUT, 3), sum + r * V, V, 1 / (nothing ? 1 : all), VALUE_WIDTH, x);

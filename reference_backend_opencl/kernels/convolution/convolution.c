@@ -194,6 +194,7 @@ static void destroy_forward(ocl_forward *f) {
   ocl_kernel_destroy(&f->rows);
   ocl_kernel_destroy(&f->weights);
   ocl_kernel_destroy(&f->convolve);
+  ocl_kernel_destroy(&f->sum);
   ocl_kernel_destroy(&f->mend);
 }
 

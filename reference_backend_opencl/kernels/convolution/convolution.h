@@ -22,10 +22,11 @@ typedef struct ocl_space {
 
 /* A convolution of either kind. */
 typedef struct ocl_forward {
-  ocl_kernel rows, weights, convolve, mend; /* mend (gaps.cl): without a handle where there is nothing to mend */
-  uint64_t skip_weights, bytes;             /* the packed weights begin skip_weights bytes after the rows */
-  bool direct;                              /* by f32.c, without packed rows */
-  bool exact;                               /* nothing is multiplied but elements */
+  ocl_kernel rows, weights, convolve, sum, mend; /* sum (of f32.c) and mend (gaps.cl): only where there is a need */
+  uint64_t skip_weights, bytes;                  /* the packed weights begin skip_weights bytes after the rows */
+  uint64_t skip_sums;                            /* of f32.c */
+  bool direct;                                   /* by f32.c, without packed rows */
+  bool exact;                                    /* nothing is multiplied but elements */
 } ocl_forward;
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */

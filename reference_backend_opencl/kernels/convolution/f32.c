@@ -5,8 +5,8 @@
 
 /* Of fewer channels, tiles would stay empty; of fewer products, a program of its own would not pay. */
 enum { CHANNELS_LEAST = 8, PRODUCTS_LEAST = 1 << 18 };
-/* Bits for taps, one of them for none; phases; parts of the gradient's K, and the least of K in one. */
-enum { FEW_TAPS = 31, TAPS_MOST = 63, PHASES_MOST = 64, SPLITS_MOST = 256 };
+/* Bits for taps, one of them for none; phases; parts of K, and of a gradient's. */
+enum { FEW_TAPS = 31, TAPS_MOST = 63, PHASES_MOST = 64, FORWARD_SPLITS_MOST = 32, SPLITS_MOST = 256 };
 /* Of a window of depthwise.cl: taps, and elements of a row that four windows span; the least products; what its
  * gradient's groups are, and how many a unit should have. */
 enum { ALONE_TAPS = 27, SEEN_MOST = 32, ALONE_LEAST = 1 << 16, FOUR = 4, ALONE_LANES = 128, ALONE_GROUPS = 8 };
@@ -161,38 +161,47 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
     outs *= ocl_ceil_divide(s->out_size[d], s->div[d]);
     taps *= ocl_ceil_divide(s->taps[d], w.step[d]);
   }
-  const ocl_registers tile =
-      ocl_registers_for(device, s->out_channels, outs, s->groups * w.phases, s->in_channels * taps, 1);
+  const ocl_registers tile = ocl_registers_for(device, s->out_channels, outs, s->groups * w.phases,
+                                               s->in_channels * taps, FORWARD_SPLITS_MOST);
   w.depth = ocl_round_up(s->in_channels * taps, STEP);
   w.panels_m = ocl_ceil_divide(s->out_channels, tile.m);
   w.panels_n = ocl_ceil_divide(outs, tile.n);
   w.width = w.panels_m * tile.m;
+  w.split_depth = ocl_round_up(ocl_ceil_divide(w.depth, tile.splits), STEP);
+  w.splits = ocl_ceil_divide(w.depth, w.split_depth);
+  const int64_t results = s->batch * s->groups * s->out_channels * volume(s->out_size);
   const int64_t weights = w.phases * w.groups * w.depth * w.width;
   f->direct = true;
   f->skip_weights = aligned(weights, sizeof(float)); /* of the steps */
-  f->bytes = f->skip_weights + aligned(w.phases * (w.depth + 2 * TAPS_MOST), 2 * sizeof(int32_t));
+  f->skip_sums = f->skip_weights + aligned(w.phases * (w.depth + 2 * TAPS_MOST), 2 * sizeof(int32_t));
+  f->bytes = f->skip_sums + (w.splits > 1 ? aligned(w.splits * results, sizeof(float)) : 0);
   const char *forward = "#define FORWARD\n";
   graft_status status = make_kernel(&f->weights, device, dtype, &w, &tile, forward, "pack_weights");
   if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, &w, &tile, forward, "convolve");
   if (status == GRAFT_OK) status = set_window(&f->weights, &w, weights, LOCAL);
-  const int64_t groups = w.panels_m * w.panels_n * w.groups * w.phases;
+  if (status == GRAFT_OK && w.splits > 1) status = make_kernel(&f->sum, device, dtype, &w, &tile, forward, "sum_parts");
+  if (status == GRAFT_OK && w.splits > 1) status = set_window(&f->sum, &w, results, LOCAL);
+  const int64_t groups = w.panels_m * w.panels_n * w.groups * w.phases * w.splits;
   return status == GRAFT_OK ? set_window(&f->convolve, &w, groups * tile.lanes, tile.lanes) : status;
 }
 
 graft_status ocl_f32_forward_run(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
                                  const graft_tensor_desc *weight, const graft_tensor_desc *bias,
                                  const graft_tensor_desc *out) {
-  uint64_t at_steps = work.offset + f->skip_weights;
+  uint64_t at_steps = work.offset + f->skip_weights, at_sums = work.offset + f->skip_sums;
   int64_t has_bias = bias != NULL;
   const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
   const ocl_argument alone[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
                                 OCL_VALUE(has_bias)};
   if (!f->weights.handle) return ocl_launch(&f->convolve, exec->stream, OCL_ALL(alone));
   const ocl_argument weights[] = {OCL_PLACE(work), OCL_VALUE(at_steps), OCL_TENSOR(weight)};
-  const ocl_argument convolve[] = {OCL_TENSOR(out),     OCL_TENSOR(in),   OCL_PLACE(work),
-                                   OCL_VALUE(at_steps), OCL_TENSOR(some), OCL_VALUE(has_bias)};
+  const ocl_argument convolve[] = {OCL_TENSOR(out),    OCL_TENSOR(in),   OCL_PLACE(work),    OCL_VALUE(at_steps),
+                                   OCL_VALUE(at_sums), OCL_TENSOR(some), OCL_VALUE(has_bias)};
+  const ocl_argument sum[] = {OCL_TENSOR(out), OCL_BUFFER(work.buffer), OCL_VALUE(at_sums), OCL_TENSOR(some),
+                              OCL_VALUE(has_bias)};
   graft_status status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
-  return status == GRAFT_OK ? ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve)) : status;
+  if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+  return status == GRAFT_OK && f->sum.handle ? ocl_launch(&f->sum, exec->stream, OCL_ALL(sum)) : status;
 }
 
 graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {

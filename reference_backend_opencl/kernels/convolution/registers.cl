@@ -205,38 +205,44 @@ static INLINED long result_at(const window *s, const phase *p, long column, long
   return ((long)o.image * s->groups + group) * s->out_channels * VOLUME(s->out_size) + at;
 }
 
-KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global const uchar *work, ulong offset_weights,
-                             ulong offset_steps, CONST_PLACE(bias), long has_bias, window s) {
+/* To `out`, or where K is in parts, to as many results like it in `sums`. */
+KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, ulong offset_weights, ulong offset_steps,
+                             ulong offset_sums, CONST_PLACE(bias), long has_bias, window s) {
   __local float strips[STRIPS] __attribute__((aligned(16)));
   const int lane = get_local_id(0);
-  const long tiles = s.panels_m * s.panels_n, part = get_group_id(0) / tiles, group = part % s.groups;
+  const long tiles = s.panels_m * s.panels_n, number = get_group_id(0) / tiles, group = number % s.groups;
+  const long split = number / s.groups / s.phases, part = number - split * s.groups * s.phases;
   const phase p = phase_of(&s, (int)(part / s.groups));
   long row, column;
-  find_tile(get_group_id(0) - part * tiles, s.panels_m, s.panels_n, &row, &column);
-  const long all = s.batch * p.outs, depth = s.in_channels * p.taps;
+  find_tile(get_group_id(0) - number * tiles, s.panels_m, s.panels_n, &row, &column);
+  const long all = s.batch * p.outs, start = split * s.split_depth;
+  const long depth = min(start + s.split_depth, s.in_channels * p.taps);
   if (column >= all) return;
   struct factors f;
   struct parts parts;
-  f.a = share_of((__global const float *)(work + offset_weights) + part * s.depth * s.width + row, 1, s.width, TILE_M,
+  f.a = share_of((__global const float *)(work + offset_weights) + (part * s.depth + start) * s.width + row, 1, s.width, TILE_M,
                  TILE_M, false, lane);
 #if POINTWISE
   const long size = VOLUME(s.in_size), mine = column + lane % (TILE_N / 4) * 4, image = mine / size;
-  f.b = share_of(CONST_POINTER(D, in) + (image * s.groups + group) * s.in_channels * size + mine - image * size -
-                     lane % (TILE_N / 4) * 4,
+  f.b = share_of(CONST_POINTER(D, in) + ((image * s.groups + group) * s.in_channels + start) * size + mine -
+                     image * size - lane % (TILE_N / 4) * 4,
                  1, size, all - column, TILE_N, false, lane);
   f.whole = offset_in % 16 == 0;
 #else
   __global const int2 *steps = (__global const int2 *)(work + offset_steps);
   read_columns(&f, &s, &p, column + lane % SIDE, group, CONST_POINTER(D, in),
                (__global const int4 *)(steps + s.phases * s.depth) + part / s.groups * MOST_TAPS);
-  f.steps = steps + part / s.groups * s.depth + lane / SIDE;
+  f.steps = steps + part / s.groups * s.depth + start + lane / SIDE;
 #endif
   f.end = depth;
   const long first = row + item_row(lane), spatial = VOLUME(s.out_size), to = column + item_column(lane);
-  const bool whole = s.phases == 1 && spatial % 4 == 0 && offset_out % 16 == 0;
+  const bool whole = s.phases == 1 && spatial % 4 == 0 && (s.splits > 1 || offset_out % 16 == 0);
+  const bool finishes = s.splits == 1 && has_bias;
   __global float *outs = POINTER(D, out);
+  if (s.splits > 1)
+    outs = (__global float *)(work + offset_sums) + split * s.batch * s.groups * s.out_channels * spatial;
   float4 sum[ITEM_M][VECTORS_N];
-  for (long begin = 0; begin < max(depth, 1L); begin += BLOCK) {
+  for (long begin = start; begin < max(depth, start + 1); begin += BLOCK) {
     const long end = min(begin + BLOCK, depth);
     f.end = end;
     sum_strips(sum, &f, &parts, strips, begin, end, lane);
@@ -251,24 +257,35 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global const uchar *
         const long channel = first + VECTOR_ROW(r / 4) + r % 4;
         if (channel >= s.out_channels || j >= all) continue;
         float4 v4 = sum[r][v];
-        if (end >= depth && has_bias) {
+        if (end >= depth && finishes) {
           const float added = CONST_POINTER(D, bias)[group * s.out_channels + channel];
           v4 += (float4)added;
         }
         __global float *o = outs + channel * spatial;
         if (whole) {
-          if (begin > 0) v4 += *(__global float4 *)(o + at[0]);
+          if (begin > start) v4 += *(__global float4 *)(o + at[0]);
           *(__global float4 *)(o + at[0]) = v4;
         } else {
           const float lanes[4] = {v4.x, v4.y, v4.z, v4.w};
 #pragma unroll
           for (int i = 0; i < 4; i++) {
-            if (j + i < all) o[at[i]] = begin > 0 ? o[at[i]] + lanes[i] : lanes[i];
+            if (j + i < all) o[at[i]] = begin > start ? o[at[i]] + lanes[i] : lanes[i];
           }
         }
       }
     }
   }
+}
+
+/* One result each: its parts, added up in their order. */
+KERNEL_OF(64, 1) sum_parts(PLACE(out), CONST_PLACE(sums), CONST_PLACE(bias), long has_bias, window s) {
+  const long spatial = VOLUME(s.out_size), channels = s.groups * s.out_channels, all = s.batch * channels * spatial;
+  const long at = get_global_id(0);
+  if (at >= all) return;
+  __global const float *from = CONST_POINTER(D, sums) + at;
+  float sum = 0;
+  for (long split = 0; split < s.splits; split++) sum += from[split * all];
+  POINTER(D, out)[at] = has_bias ? sum + CONST_POINTER(D, bias)[at / spatial % channels] : sum;
 }
 
 #else
