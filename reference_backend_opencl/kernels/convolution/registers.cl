@@ -120,7 +120,8 @@ static INLINED void place_strip(const struct factors *f, const struct parts *fro
 #else
 struct factors {
   share a;
-  __global const int2 *steps;    /* of this work-item's step in the next strip */
+  __global const int2 *steps;    /* of this work-item's step in the strip after the next */
+  int2 step;                     /* and in the next: read ahead, since what is read by it waits for it */
   __global const float *from[E]; /* a column's place in the first channel */
   TAPS meets[E];                 /* bit t: tap t meets an element; the highest: none */
   long end;
@@ -132,11 +133,12 @@ struct parts {
 
 static INLINED void bring_strip(struct factors *f, struct parts *to, long k) {
   const bool there = k < f->end;
-  const int2 step = there ? *f->steps : (int2)(0, 0);
   bring_fours(&f->a, to->a, TILE_M, false, true, there ? STEP : 0, get_local_id(0));
 #pragma unroll
-  for (int e = 0; e < E; e++) to->b[e] = (SIGNED_TAPS)(f->meets[e] << step.y) < 0 ? f->from[e][step.x] : 0;
+  for (int e = 0; e < E; e++)
+    to->b[e] = there && (SIGNED_TAPS)(f->meets[e] << f->step.y) < 0 ? f->from[e][f->step.x] : 0;
   if (!there) return;
+  f->step = *f->steps;
   f->steps += STEP;
   f->a.from += f->a.strip;
 }
@@ -233,6 +235,8 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, 
   read_columns(&f, &s, &p, column + lane % SIDE, group, CONST_POINTER(D, in),
                (__global const int4 *)(steps + s.phases * s.depth) + part / s.groups * MOST_TAPS);
   f.steps = steps + part / s.groups * s.depth + start + lane / SIDE;
+  f.step = *f.steps;
+  f.steps += STEP;
 #endif
   f.end = depth;
   const long first = row + item_row(lane), spatial = VOLUME(s.out_size), to = column + item_column(lane);

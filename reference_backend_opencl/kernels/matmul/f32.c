@@ -16,7 +16,8 @@ enum {
   ALONG_LANES = 128,
   ACROSS_COLUMNS = 128,
   ACROSS_LANES = 256,
-  ROWS_MOST = 8,
+  ALONG_MOST = 4,
+  ACROSS_MOST = 8,
   B_LEAST = 1 << 14
 };
 /* How many groups a unit should have, and the least of K that one gets. */
@@ -24,7 +25,9 @@ enum { GROUPS_WANTED = 4, ALONG_LEAST = 4096, ACROSS_LEAST = 128 };
 
 bool ocl_f32_rows(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out, ocl_f32_way *way) {
   bool along = b->row_stride == 1;
-  if (out->rows > ROWS_MOST || b->rows * b->columns < B_LEAST || (!along && b->column_stride != 1)) return false;
+  if (out->rows > (along ? ALONG_MOST : ACROSS_MOST) || b->rows * b->columns < B_LEAST ||
+      (!along && b->column_stride != 1))
+    return false;
   int64_t m = 1, n = along ? ALONG_COLUMNS : ACROSS_COLUMNS, least = along ? ALONG_LEAST : ACROSS_LEAST;
   while (m < out->rows) m *= 2;
   int64_t groups = ocl_ceil_divide(out->columns, n) * out->batches;
