@@ -61,7 +61,16 @@ static VT complex_div(VT a, VT b) {
   if (is_infinite(b) && is_finite(a)) return (PART)0 * complex_mul(a, conjugate(signs_b));
   return q;
 }
-static VT complex_reciprocal(VT a) { return complex_div((VT)(1, 0), a); }
+/* For what is not finite, and for the signs of zeros, as PyTorch has it, by R. Smith's quotient: NaN where both parts are
+ * infinite, or one is beside NaN; a part that is 0 has the sign of the larger part of a. */
+static VT complex_reciprocal(VT a) {
+  if (is_infinite(a) & (is_nan(a) | (fabs(a.x) == fabs(a.y)))) return (VT)(NAN, NAN);
+  VT q = complex_div((VT)(1, 0), a);
+  bool wide = fabs(a.x) >= fabs(a.y);
+  if ((q.x == 0) & (wide | (a.x == 0) | (fabs(a.y) == INFINITY))) q.x = copysign((PART)0, wide ? a.x : a.y);
+  if ((q.y == 0) & wide & ((a.y == 0) | (fabs(a.x) == INFINITY))) q.y = copysign((PART)0, a.x);
+  return q;
+}
 
 static VT complex_lerp(VT a, VT b, VT weight) {
   VT step = b - a, rest = (VT)(1, 0) - weight;
@@ -85,10 +94,13 @@ static VT scaled_exp(PART scale, PART x, PART y) {
 static VT complex_exp(VT a) { return scaled_exp(1, a.x, a.y); }
 static VT complex_exp2(VT a) {
   PART size = exp2(a.x), y = a.y * LN_2;
+  if ((a.x == INFINITY) & (y - y != 0)) return (VT)(INFINITY, NAN);
   return (VT)(strong_zero(size, cos(y)), strong_zero(size, sin(y)));
 }
+/* Where a part is not finite, plain products, as in PyTorch. */
 static VT complex_expm1(VT a) {
   PART chord = sin(a.y * K(0.5));
+  if (!is_finite(a)) return (VT)(expm1(a.x) * cos(a.y) - 2 * chord * chord, exp(a.x) * sin(a.y));
   if (a.x > 1) return complex_exp(a) - (VT)(1, 0);
   return (VT)(expm1(a.x) * cos(a.y) - 2 * chord * chord, strong_zero(exp(a.x), sin(a.y)));
 }
@@ -106,8 +118,10 @@ static PART log_modulus(VT a) {
 static VT complex_log(VT a) { return (VT)(log_modulus(a), atan2(a.y, a.x)); }
 static VT complex_log1p(VT a) {
   VT sum = (VT)(1 + a.x, a.y);
-  if (larger_part(a) > K(0.5) || is_nan(a)) return complex_log(sum);
-  return (VT)(log1p(a.x * (2 + a.x) + a.y * a.y) * K(0.5), atan2(a.y, sum.x));
+  if (is_nan(a)) return (VT)(NAN, NAN);
+  if (larger_part(a) > K(0.5)) return complex_log(sum);
+  PART less = a.x * (2 + a.x) + a.y * a.y; /* the modulus's square, less 1; of 0 the sign stays */
+  return (VT)(less == 0 ? a.x : log1p(less) * K(0.5), atan2(a.y, sum.x));
 }
 
 /* log(exp(a) + exp(b)). Infinities without a difference stay as they are. */

@@ -23,7 +23,7 @@ static int64_t whole_between(const pw_context *c, int64_t x, int64_t low, int64_
 REAL(relu, x <= 0 ? 0 : x)
 INTEGER(relu, !c->is_u64 && x < 0 ? 0 : x)
 REAL(sigmoid, 1 / (1 + expl(-x)))
-COMPLEX(sigmoid, 1 / (1 + cexpl(-x)))
+COMPLEX(sigmoid, pw_one_over(1 + cexpl(-x)))
 REAL(silu, x / (1 + expl(-x)))
 COMPLEX(silu, x / (1 + cexpl(-x)))
 REAL(sigmoid_backward, x *(1 - y) * y)

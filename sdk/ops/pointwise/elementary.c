@@ -48,8 +48,8 @@ COMPLEX(log, clogl(x))
 COMPLEX(log2, clogl(x) / LN2)
 COMPLEX(log10, clogl(x) / LN10)
 COMPLEX(sqrt, csqrtl(x))
-COMPLEX(rsqrt, 1 / csqrtl(x))
-COMPLEX(reciprocal, 1 / x)
+COMPLEX(rsqrt, pw_one_over(csqrtl(x)))
+COMPLEX(reciprocal, pw_one_over(x))
 COMPLEX(sin, csinl(x))
 COMPLEX(cos, ccosl(x))
 COMPLEX(tan, ctanl(x))
@@ -63,13 +63,15 @@ COMPLEX(asinh, casinhl(x))
 COMPLEX(acosh, cacoshl(x))
 COMPLEX(atanh, catanhl(x))
 
-/* Near 0 the sum with 1 would lose the real part. */
+/* Near 0 the sum with 1 would lose the real part, whose sign is kept where it is 0. */
 static dt_value c_log1p(const dt_value *x, pw_context *c) {
   (void)c;
   long double a = x->re, b = x->im;
   bool is_small = fabsl(a) < 0.5L && fabsl(b) < 0.5L;
-  ref_complex far = clogl(1 + a + b * I);
-  return (dt_value){is_small ? log1pl(a * (2 + a) + b * b) / 2 : creall(far), cimagl(far)};
+  if (isnan(a) || isnan(b)) return (dt_value){NAN, NAN};
+  ref_complex far = clogl(CMPLXL(1 + a, b));
+  long double less = a * (2 + a) + b * b;
+  return (dt_value){!is_small ? creall(far) : less == 0 ? a : log1pl(less) / 2, cimagl(far)};
 }
 
 /* exp(a) cos(b) - 1 without cancellation near 0 */

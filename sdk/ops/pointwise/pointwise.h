@@ -80,6 +80,18 @@ typedef dt_value (*pw_complex)(const dt_value *v, pw_context *c);
     ref_complex r = expression;                                                                           \
     return (dt_value){creall(r), cimagl(r)};                                                              \
   }
+/* 1 / z by R. Smith's quotient, as PyTorch has it: NaN where both parts are infinite, or one is beside NaN. */
+static inline ref_complex pw_one_over(ref_complex z) {
+  long double a = creall(z), b = cimagl(z), ratio, scale;
+  if (a == 0 && b == 0) return CMPLXL(INFINITY, NAN);
+  if (fabsl(a) >= fabsl(b)) {
+    ratio = b / a, scale = 1 / (a + b * ratio);
+    return CMPLXL(scale, (0 - ratio) * scale);
+  }
+  ratio = a / b, scale = 1 / (a * ratio + b);
+  return CMPLXL((ratio + 0) * scale, (0 * ratio - 1) * scale);
+}
+
 /* A number argument as a complex one. */
 static inline ref_complex pw_number(const pw_context *c, int arg) {
   return CMPLXL(c->p[arg], c->pi[arg]);
