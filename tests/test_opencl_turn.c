@@ -1,7 +1,7 @@
 /* Factors that are copied for tensor cores (kernels/matmul/turn.cl) come out along K, with zeros beyond it, at every
  * edge of a tile: to the bit where nothing is rounded, as f16 where they are float8, and as the nearest tf32. Any
  * OpenCL device runs that kernel, whether it has tensor cores or not. */
-#define _POSIX_C_SOURCE 200809L /* strdup */
+#define _POSIX_C_SOURCE          200809L /* strdup */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <math.h>

@@ -174,7 +174,6 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->largest_group = query_size(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   device->local_bytes = query_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  device->local_bytes = query_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
   bool pocl = is_pocl(id);
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
