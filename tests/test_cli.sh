@@ -62,6 +62,18 @@ says 0 '' ops --levels
 "$graft" ops --levels | awk -F'\t' '$1 == "0" && $3 == $2 && $2 > 50 {found = 1} END {exit !found}' ||
   fail "the reference lacks ops of level 0"
 
+# Counts: a row a table, in which each overload goes one way, and as many as the list has.
+"$graft" ops --counts | awk -F'\t' -v OFS='\t' 'NR > 1 {
+  for (i = 3; i <= NF; i++) sum += $i
+  if (sum != $2 || NF != 9) bad = 1
+  plugin += $3; sum = 0
+} END {exit bad || NR < 4 || !plugin}' || fail "graft ops --counts: ways that do not add up"
+for table in core prims train; do
+  counted=$("$graft" ops --counts | awk -F'\t' -v table=$table '$1 == table {print $2, $3}')
+  listed=$("$graft" ops --table $table | awk -F'\t' '{all++} $4 == "plugin" {plugin++} END {print all, plugin + 0}')
+  [ "$counted" = "$listed" ] || fail "graft ops --counts: $table has $counted, the list $listed"
+done
+
 # A glob that matches no op says which ones are near; one that does says what else leaves nothing.
 says 3 'did you mean aten\.relu' conformance -b reference --op 'aten.relo'
 says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::softmax.default'

@@ -8,7 +8,7 @@
 
 typedef struct options {
   const char *table, *backend;
-  bool schema, levels, cost;
+  bool schema, levels, cost, counts;
 } options;
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
@@ -19,6 +19,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 's': o->schema = true; return 0;
     case 'l': o->levels = true; return 0;
     case 'c': o->cost = true; return 0;
+    case 'n': o->counts = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -92,11 +93,52 @@ static void print_levels(graft_rt_device *device) {
   }
 }
 
+/* --- counts --- */
+
+/* Overloads of a table, by which way they go. */
+typedef struct ways {
+  int all, plugin, equal, decomposition, reference, host, composite, none;
+} ways;
+
+static void count_way(ways *of, const op_schema *schema, graft_rt_device *device) {
+  uint32_t equal;
+  of->all++;
+  if (schema->route == OPROUTE_COMPOSITE) {
+    of->composite++;
+    return;
+  }
+  switch (dsp_static_route(device, schema, &equal)) {
+    case DSP_ROUTE_PLUGIN: of->plugin++; break;
+    case DSP_ROUTE_EQUAL: of->equal++; break;
+    case DSP_ROUTE_DECOMPOSITION: of->decomposition++; break;
+    case DSP_ROUTE_REFERENCE: of->reference++; break;
+    case DSP_ROUTE_HOST: of->host++; break;
+    default: of->none++; break;
+  }
+}
+
+static void print_ways(const char *table, const ways *of) {
+  printf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", table, of->all, of->plugin, of->equal, of->decomposition,
+         of->reference, of->host, of->composite, of->none);
+}
+
+static void print_counts(graft_rt_device *device, int table) {
+  ways counted[OPT_CUSTOM + 1] = {{0}};
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) count_way(&counted[all[i].table], &all[i], device);
+  for (uint32_t i = 0; op_schema_custom(i); i++) count_way(&counted[OPT_CUSTOM], op_schema_custom(i), device);
+  printf("table\toverloads\tplugin\tequal\tdecomposition\treference\thost\tcomposite\tunsupported\n");
+  for (int t = OPT_CORE; t <= OPT_CUSTOM; t++)
+    if ((table < 0 || table == t) && counted[t].all) print_ways(tables[t], &counted[t]);
+}
+
 int cli_ops(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"table", 't', "TABLE", 0, "core, prims, train or custom: the plugin's own (default: all)", 0},
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
       {"cost", 'c', NULL, 0, "add two columns: launches of a call, and the bytes they move", 0},
+      {"counts", 'n', NULL, 0, "instead: how many overloads of each table go which way", 0},
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
       {"levels", 'l', NULL, 0, "instead: how much of each level the backend has, see plugin_api/ops/README.md", 0},
       {0}};
@@ -130,6 +172,10 @@ int cli_ops(int argc, char **argv) {
   if (!cli_open(o.backend, 0, &device)) return cli_error("ops", CLI_USAGE);
   if (o.levels) {
     print_levels(device);
+    return CLI_OK;
+  }
+  if (o.counts) {
+    print_counts(device, table);
     return CLI_OK;
   }
   size_t count;
