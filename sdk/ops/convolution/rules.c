@@ -217,27 +217,9 @@ static graft_tensor *crop(fx *s, graft_tensor *x, uint32_t dims, const int64_t *
   return x;
 }
 
-static graft_tensor *flip(fx *s, graft_tensor *x, uint32_t dims) {
-  static const int64_t spatial[CONV_DIMS] = {2, 3, 4};
-  return fx_flip(s, x, spatial, dims);
-}
+/* --- the decomposition of a plain convolution without padding: windows side by side, then one batched product --- */
 
-/* Swaps the halves of a dim of groups * size: [groups * a, b, ...] becomes [groups * b, a, ...], or, without groups
- * in front, [a, groups * b, ...] becomes [b, groups * a, ...]. */
-static graft_tensor *swap_channels(fx *s, graft_tensor *x, int64_t groups, bool in_front) {
-  if (s->status || !x) return NULL;
-  if (groups == 1) return fx_transpose(s, x, 0, 1);
-  int64_t a = in_front ? x->sizes[0] / groups : x->sizes[0], b = in_front ? x->sizes[1] : x->sizes[1] / groups;
-  int64_t split[CONV_DIMS + 3] = {in_front ? groups : a, in_front ? a : groups, b};
-  int64_t joined[CONV_DIMS + 2] = {in_front ? groups * b : b, in_front ? a : groups * a};
-  for (int32_t i = 2; i < x->ndim; i++) split[i + 1] = joined[i] = x->sizes[i];
-  graft_tensor *parts = fx_reshape(s, x, x->ndim + 1, split);
-  return fx_reshape(s, fx_transpose(s, parts, in_front ? 1 : 0, 2), x->ndim, joined);
-}
-
-/* --- the decomposition of a plain convolution: windows side by side, then one batched matrix product --- */
-
-/* Where tap `tap` of every window falls, as a view of the padded input. */
+/* Where tap `tap` of every window falls, as a view of the input. */
 static graft_tensor *tap_view(fx *s, const geometry *g, graft_tensor *x, const graft_tensor *w, const int64_t *out,
                               int64_t tap) {
   for (int32_t i = (int32_t)g->dims - 1; i >= 0; i--) {
@@ -265,7 +247,6 @@ static graft_tensor *by_product(fx *s, const geometry *g, graft_tensor *x, graft
   int64_t n = x->sizes[0], groups = g->groups, positions = 1, taps = 1;
   for (uint32_t i = 0; i < g->dims; i++) positions *= out->sizes[i + 2], taps *= w->sizes[i + 2];
   int64_t channels = w->sizes[0] / groups, inner = w->sizes[1] * taps;
-  x = pad(s, x, g->dims, g->padding, g->padding);
   graft_tensor *seen =
       fx_reshape(s, columns(s, g, x, w, out->sizes + 2, taps), 3, (int64_t[]){n * groups, inner, positions});
   w = fx_reshape(s, w, 4, (int64_t[]){1, groups, channels, inner});
@@ -274,8 +255,64 @@ static graft_tensor *by_product(fx *s, const geometry *g, graft_tensor *x, graft
   return fx_reshape(s, fx_bmm(s, w, seen), out->ndim, out->sizes);
 }
 
-/* --- of a transposed one: zeros between the elements, and a plain one with the taps in reverse --- */
+/* --- of the others: tap by tap, over the places where it meets an element. Products with zeros in the padding, or
+ * between the elements of a transposed one's input, would make NaN of infinities. Both grids and the weight are those
+ * of kernels.c. --- */
 
+/* What a tap relates: so many places of the coarse grid from `coarse` on, and every stride-th of the fine one from
+ * `fine` on. */
+typedef struct tap_range {
+  int64_t coarse[CONV_DIMS], fine[CONV_DIMS], count[CONV_DIMS], places;
+} tap_range;
+
+static int64_t ceil_over(int64_t a, int64_t b) {
+  return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+static int64_t count_of_taps(const graft_tensor *w) {
+  int64_t taps = 1;
+  for (int32_t i = 2; i < w->ndim; i++) taps *= w->sizes[i];
+  return taps;
+}
+
+static tap_range range_of(const geometry *g, const graft_tensor *w, const int64_t *coarse, const int64_t *fine,
+                          int64_t tap) {
+  tap_range r = {.places = 1};
+  for (int i = (int)g->dims - 1; i >= 0; i--) {
+    int64_t shift = tap % w->sizes[i + 2] * g->dilation[i] - g->padding[i], last = fine[i] - 1 - shift;
+    int64_t first = shift < 0 ? ceil_over(-shift, g->stride[i]) : 0;
+    int64_t end = last < 0 ? 0 : last / g->stride[i] + 1;
+    if (end > coarse[i]) end = coarse[i];
+    r.coarse[i] = first;
+    r.fine[i] = first * g->stride[i] + shift;
+    r.count[i] = end > first ? end - first : 0;
+    r.places *= r.count[i];
+    tap /= w->sizes[i + 2];
+  }
+  return r;
+}
+
+/* Of the grid that steps by `step` (NULL: by 1) the places of a tap, [n * groups, channels, places]. */
+static graft_tensor *places_of(fx *s, const geometry *g, graft_tensor *x, const int64_t *first, const int64_t *step,
+                               const tap_range *r) {
+  int64_t n = x->sizes[0], channels = x->sizes[1];
+  for (uint32_t i = 0; i < g->dims; i++) {
+    int64_t each = step ? step[i] : 1, end = first[i] + (r->count[i] - 1) * each + 1;
+    x = fx_slice_Tensor(s, x, i + 2, &first[i], &end, each);
+  }
+  return fx_reshape(s, x, 3, (int64_t[]){n * g->groups, channels / g->groups, r->places});
+}
+
+/* The weight of a tap, [n * groups, coarse channels, fine channels]. */
+static graft_tensor *weight_of(fx *s, const geometry *g, graft_tensor *w, int64_t n, int64_t tap) {
+  int64_t channels = w->sizes[0] / g->groups, inner = w->sizes[1];
+  w = fx_reshape(s, w, 4, (int64_t[]){g->groups, channels, inner, count_of_taps(w)});
+  w = fx_unsqueeze(s, fx_select_int(s, w, 3, tap), 0);
+  w = fx_expand(s, w, (int64_t[]){n, g->groups, channels, inner}, 4, false);
+  return fx_reshape(s, w, 3, (int64_t[]){n * g->groups, channels, inner});
+}
+
+/* Zeros between the elements of a dim. */
 static graft_tensor *spread(fx *s, graft_tensor *x, uint32_t dim, int64_t stride) {
   if (s->status || !x || stride == 1) return x;
   int32_t at = (int32_t)dim + 2, ndim = x->ndim;
@@ -287,28 +324,44 @@ static graft_tensor *spread(fx *s, graft_tensor *x, uint32_t dim, int64_t stride
   return fx_slice_Tensor(s, fx_reshape(s, wide, ndim, sizes), at, NULL, &size, 1);
 }
 
-static graft_tensor *by_plain(fx *s, const geometry *g, graft_tensor *x, graft_tensor *w, graft_tensor *bias) {
-  static const int64_t ones[CONV_DIMS] = {1, 1, 1}, zeros[CONV_DIMS];
-  int64_t before[CONV_DIMS], after[CONV_DIMS];
+/* What a tap gives, among zeros, where it belongs in the result. */
+static graft_tensor *placed(fx *s, const geometry *g, graft_tensor *part, const int64_t *sizes, const tap_range *r,
+                            bool to_fine) {
+  int64_t own[CONV_DIMS + 2] = {sizes[0], sizes[1]}, after[CONV_DIMS];
+  const int64_t *before = to_fine ? r->fine : r->coarse;
+  for (uint32_t i = 0; i < g->dims; i++) own[i + 2] = r->count[i];
+  part = fx_reshape(s, part, (int32_t)g->dims + 2, own);
   for (uint32_t i = 0; i < g->dims; i++) {
-    x = spread(s, x, i, g->stride[i]);
-    before[i] = span(g, w, i) - 1 - g->padding[i];
-    after[i] = before[i] + g->output_padding[i];
+    int64_t step = to_fine ? g->stride[i] : 1;
+    part = spread(s, part, i, step);
+    after[i] = sizes[i + 2] - before[i] - ((r->count[i] - 1) * step + 1);
   }
-  geometry plain = {ones, zeros, g->dilation, zeros, g->dims, false, g->groups};
-  return convolve(s, &plain, pad(s, x, g->dims, before, after), flip(s, swap_channels(s, w, g->groups, true), g->dims),
-                  bias);
+  return pad(s, part, g->dims, before, after);
+}
+
+static graft_tensor *by_taps(fx *s, const geometry *g, graft_tensor *x, graft_tensor *w, const graft_meta *out) {
+  const bool to_fine = g->transposed;
+  const int64_t *coarse = to_fine ? x->sizes + 2 : out->sizes + 2, *fine = to_fine ? out->sizes + 2 : x->sizes + 2;
+  graft_tensor *sum = NULL;
+  for (int64_t k = 0, taps = count_of_taps(w); !s->status && k < taps; k++) {
+    tap_range r = range_of(g, w, coarse, fine, k);
+    if (!r.places) continue;
+    graft_tensor *weight = weight_of(s, g, w, x->sizes[0], k);
+    graft_tensor *seen = places_of(s, g, x, to_fine ? r.coarse : r.fine, to_fine ? NULL : g->stride, &r);
+    graft_tensor *part = fx_bmm(s, to_fine ? fx_transpose(s, weight, 1, 2) : weight, seen);
+    part = placed(s, g, part, out->sizes, &r, to_fine);
+    sum = sum ? fx_add(s, sum, part) : part;
+  }
+  return sum || s->status ? sum : fx_filled(s, x, out->ndim, out->sizes, 0, x->dtype);
 }
 
 static void decompose_convolution(fx *s, const op_call *c, graft_tensor **outs) {
   const in_convolution in = in_convolution_of(c->args);
   geometry g = geometry_of(c->args);
   graft_tensor *x = in.input, *w = in.weight;
-  if (g.transposed) {
-    outs[OUT] = by_plain(s, &g, x, w, in.bias);
-    return;
-  }
-  outs[OUT] = by_product(s, &g, x, w, &c->out[OUT]);
+  bool padded = false;
+  for (uint32_t i = 0; i < g.dims; i++) padded |= g.padding[i] > 0;
+  outs[OUT] = (g.transposed || padded ? by_taps : by_product)(s, &g, x, w, &c->out[OUT]);
   if (!in.bias) return;
   int64_t sizes[CONV_DIMS + 2] = {1, in.bias->sizes[0], 1, 1, 1};
   outs[OUT] = fx_add(s, outs[OUT], fx_reshape(s, in.bias, x->ndim, sizes));
@@ -328,16 +381,37 @@ static graft_tensor *input_gradient(fx *s, const geometry *g, graft_tensor *grad
   return crop(s, convolve(s, &turned, grad, w, NULL), g->dims, x->sizes + 2);
 }
 
-/* The finer of input and gradient, its channels as a batch and its batch as channels, seen through the coarser as the
- * weight: stride and dilation change places. */
+/* A factor of the weight's gradient, [groups, channels, n * places]. */
+static graft_tensor *factor_of(fx *s, const geometry *g, graft_tensor *x, const int64_t *first, const int64_t *step,
+                               const tap_range *r) {
+  int64_t n = x->sizes[0], channels = x->sizes[1] / g->groups;
+  x = fx_reshape(s, places_of(s, g, x, first, step, r), 4, (int64_t[]){n, g->groups, channels, r->places});
+  x = fx_transpose(s, fx_transpose(s, x, 0, 1), 1, 2);
+  return fx_reshape(s, x, 3, (int64_t[]){g->groups, channels, n * r->places});
+}
+
+static graft_tensor *tap_gradient(fx *s, const geometry *g, graft_tensor *coarse, graft_tensor *fine,
+                                  const graft_tensor *w, int64_t tap) {
+  tap_range r = range_of(g, w, coarse->sizes + 2, fine->sizes + 2, tap);
+  int64_t sizes[] = {g->groups, w->sizes[0] / g->groups, w->sizes[1]};
+  if (!r.places) return fx_unsqueeze(s, fx_filled(s, coarse, 3, sizes, 0, coarse->dtype), 3);
+  graft_tensor *seen = fx_transpose(s, factor_of(s, g, fine, r.fine, g->stride, &r), 1, 2);
+  return fx_unsqueeze(s, fx_bmm(s, factor_of(s, g, coarse, r.coarse, NULL, &r), seen), 3);
+}
+
 static graft_tensor *weight_gradient(fx *s, const geometry *g, graft_tensor *grad, graft_tensor *x,
                                      const graft_tensor *w) {
-  static const int64_t zeros[CONV_DIMS];
   graft_tensor *fine = g->transposed ? grad : x, *coarse = g->transposed ? x : grad;
-  geometry turned = {g->dilation, g->padding, g->stride, zeros, g->dims, false, g->groups};
-  graft_tensor *sums =
-      convolve(s, &turned, swap_channels(s, fine, g->groups, false), fx_transpose(s, coarse, 0, 1), NULL);
-  return fx_transpose(s, crop(s, sums, g->dims, w->sizes + 2), 0, 1);
+  int64_t taps = count_of_taps(w);
+  graft_tensor **parts = malloc((size_t)taps * sizeof *parts);
+  if (!parts) {
+    fx_fail(s, err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the taps of a convolution"));
+    return NULL;
+  }
+  for (int64_t k = 0; k < taps; k++) parts[k] = s->status ? NULL : tap_gradient(s, g, coarse, fine, w, k);
+  graft_tensor *all = s->status ? NULL : taps == 1 ? parts[0] : fx_cat(s, parts, (uint32_t)taps, 3);
+  free(parts);
+  return s->status ? NULL : fx_reshape(s, all, w->ndim, w->sizes);
 }
 
 /* Sums over nothing: of an empty batch, or of no channels. */
