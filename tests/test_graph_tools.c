@@ -325,6 +325,7 @@ static const struct {
      "the graph has no output z, nor an input of that name that it writes"},
     {"run g -i x=random:1 -i w=random:1 -o x=x.npy", 1, "the graph has no output x"},
     {"run g -i x=random:1 -i w=random:1 -o y=no/where.npy", 1, "no/where.npy can't be written: No such file"},
+    {"run g -i x=none.npy -i w=random:1 -o y=no/where.npy", 1, "no/where.npy can't be written: No such file"},
     {"run g -i x=none.npy -i w=random:1", 1, "none.npy: it can't be read: No such file"},
     {"run g -b nowhere", 2, "graft run: "},
     {"run g --repeat 0", 2, "--repeat: expected 1 to"},

@@ -120,4 +120,11 @@ for name in Chip 1chip my-chip ../chip ''; do
   if "$graft" new "$name" "$work/projects/refused" >"$work/log" 2>&1; then fail "the name '$name' was taken"; fi
   [ ! -e "$work/projects/refused" ] || fail "the refused name '$name' left a folder"
 done
+
+# A disk that is full after some files leaves no half of a project.
+if (trap '' XFSZ && ulimit -f 1 && "$graft" new half "$work/projects/half" >/dev/null 2>&1); then
+  fail "files larger than the limit were written"
+fi
+[ ! -e "$work/projects/half" ] || fail "half a project was left"
+quiet "$graft" new half "$work/projects/half"
 echo "test_new: refusals are refused"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "ops/core/schema.h"
@@ -75,17 +76,33 @@ static void place(const char *file, const options *o, char *path, size_t room) {
   }
 }
 
-static bool make_folders(const char *folder) {
-  static const char *const below[] = {"", "/.github", "/.github/workflows"};
-  for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
+static const char *const folders[] = {"", "/.github", "/.github/workflows"};
+enum { FOLDERS = sizeof folders / sizeof *folders };
+
+/* Returns how many were made: all of them, unless it says why not. */
+static size_t make_folders(const char *folder) {
+  for (size_t i = 0; i < FOLDERS; i++) {
     char path[4096];
-    snprintf(path, sizeof path, "%s%s", folder, below[i]);
+    snprintf(path, sizeof path, "%s%s", folder, folders[i]);
     if (mkdir(path, 0777)) {
       fprintf(stderr, "graft new: can't make the folder %s: %s\n", path, strerror(errno));
-      return false;
+      return i;
     }
   }
-  return true;
+  return FOLDERS;
+}
+
+/* Half a project is none, and would stand in the way of the next try: what was made goes. */
+static void remove_project(const options *o, size_t made) {
+  char path[4200];
+  for (const cli_template_file *file = cli_template; made && file->name; file++) {
+    place(file->name, o, path, sizeof path);
+    remove(path);
+  }
+  while (made--) {
+    snprintf(path, sizeof path, "%s%s", o->folder, folders[made]);
+    rmdir(path);
+  }
 }
 
 static bool write_file(const cli_template_file *file, const options *o) {
@@ -136,9 +153,12 @@ int cli_new(int argc, char **argv) {
     fprintf(stderr, "graft new: %s is there already; name another folder\n", o.folder);
     return CLI_USAGE;
   }
-  if (!make_folders(o.folder)) return CLI_FAILED;
-  for (const cli_template_file *file = cli_template; file->name; file++) {
-    if (!write_file(file, &o)) return CLI_FAILED;
+  size_t made = make_folders(o.folder);
+  bool whole = made == FOLDERS;
+  for (const cli_template_file *file = cli_template; whole && file->name; file++) whole = write_file(file, &o);
+  if (!whole) {
+    remove_project(&o, made);
+    return CLI_FAILED;
   }
   printf(
       "%s is a plugin project now. Next:\n"

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/whole_file.h"
 #include "cli.h"
 #include "graph_values.h"
 #include "npy.h"
@@ -83,10 +84,16 @@ static graft_tensor **named(const running *r, const char *name) {
   return NULL;
 }
 
-/* Before anything runs: a name that is none must not cost a run. */
+/* Before anything runs: a name that is none, or a file that can't be written, must not cost a run. */
 static graft_status check_outputs(const running *r) {
   for (uint32_t i = 0; i < r->o->outputs.count; i++) {
-    if (named(r, r->o->outputs.items[i].name)) continue;
+    if (named(r, r->o->outputs.items[i].name)) {
+      file_part part;
+      graft_status status = file_open(r->o->outputs.items[i].what, &part);
+      if (status) return status;
+      file_discard(&part);
+      continue;
+    }
     return err_set(
         GRAFT_INVALID_ARGUMENT,
         "the graph has no output %s, nor an input of that name that it writes; `graft graph %s` lists what it "
