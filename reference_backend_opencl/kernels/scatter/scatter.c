@@ -8,21 +8,15 @@
 typedef struct memo {
   ocl_kernel first, scatter, widen, narrow; /* `first` makes what is replaced count as nothing */
   ocl_sorted sorted;                        /* instead of these */
-  bool is_sorted, replaces, is_wide;
+  bool is_sorted, in_lines, replaces, is_wide;
   const ocl_dtype *target;
   int64_t elements, chunk;
 } memo;
 
 /* ---- The index space ---- */
 
-typedef struct spaces {
-  ocl_geometry free, scan;
-  bool rows, contiguous;
-  int64_t scans;
-} spaces;
-
-static void split(const ocl_indexed *call, spaces *spaces) {
-  *spaces = (struct spaces){.scans = 1};
+void ocl_scatter_split(const ocl_indexed *call, ocl_scatter_spaces *spaces) {
+  *spaces = (ocl_scatter_spaces){.scans = 1};
   spaces->free.operands = spaces->scan.operands = OCL_INDEX + call->indices;
   for (int d = call->rank - 1; d >= 0; d--) {
     int64_t strides[OCL_OPERANDS_MAX];
@@ -41,7 +35,7 @@ static void split(const ocl_indexed *call, spaces *spaces) {
 }
 
 /* How the work is shared out; the numbers that end the kernel's struct. */
-static int64_t cut(const graft_device *device, const ocl_indexed *call, const spaces *spaces, int64_t vec,
+static int64_t cut(const graft_device *device, const ocl_indexed *call, const ocl_scatter_spaces *spaces, int64_t vec,
                    int64_t numbers[7]) {
   int64_t size = spaces->free.size[0], rows = 1, range = 1;
   int64_t items = device->is_cpu ? 2 * (int64_t)device->compute_units : 256 * (int64_t)device->compute_units;
@@ -88,7 +82,7 @@ void ocl_scatter_head(ocl_text *head, const ocl_scatter *call, const ocl_scatter
 }
 
 static graft_status make_scatter(ocl_kernel *kernel, const memo *memo, graft_device *device, const ocl_scatter *call,
-                                 const ocl_dtype *source, const spaces *spaces, bool only_sets) {
+                                 const ocl_dtype *source, const ocl_scatter_spaces *spaces, bool only_sets) {
   const ocl_indexed *indexed = &call->indexed;
   size_t local = device->is_cpu ? 1 : 64;
   bool vectors = spaces->rows && spaces->contiguous && memo->target->class != OCL_CLASS_COMPLEX;
@@ -145,14 +139,18 @@ static graft_status fill_memo(memo *memo, graft_device *device, const ocl_scatte
   const ocl_dtype *dtype = ocl_dtype_of(device, call->indexed.picked->dl.dtype), *source = dtype;
   bool moves = call->mode == OCL_SCATTER_SET && !call->value;
   if (moves) source = ocl_dtype_of_bits(device, dtype->code);
-  spaces spaces;
-  split(&call->indexed, &spaces);
-  memo->is_sorted = ocl_sorted_serves(device, call, spaces.scans);
+  ocl_scatter_spaces spaces;
+  ocl_scatter_split(&call->indexed, &spaces);
+  memo->in_lines = ocl_sorted_lines_serve(device, call, &spaces);
+  memo->is_sorted = memo->in_lines || ocl_sorted_serves(device, call, spaces.scans);
   memo->is_wide = !memo->is_sorted && is_half(dtype) && call->mode != OCL_SCATTER_SET;
   memo->target = memo->is_wide ? ocl_dtype_of(device, GRAFT_F32) : source;
   memo->elements = ocl_elements(call->indexed.picked);
   memo->chunk = device->is_cpu ? 16384 : 16;
   memo->replaces = call->replaces;
+  if (memo->in_lines) {
+    return ocl_sorted_lines_prepare(&memo->sorted, device, call, &(ocl_scatter_types){memo->target, source}, &spaces);
+  }
   if (memo->is_sorted) {
     return ocl_sorted_prepare(&memo->sorted, device, call, &(ocl_scatter_types){memo->target, source});
   }
@@ -233,8 +231,8 @@ static graft_status run_sorted(const graft_exec *exec, memo *memo, const ocl_sca
   ocl_value values[2];
   const size_t bytes = ocl_number_as(number, memo->target, &values[0]);
   ocl_number_as(none, memo->target, &values[1]);
-  return ocl_sorted_run(exec, &memo->sorted, call, (ocl_argument){bytes, &values[0]},
-                        (ocl_argument){bytes, &values[1]});
+  const ocl_argument first = {bytes, &values[0]}, second = {bytes, &values[1]};
+  return (memo->in_lines ? ocl_sorted_lines_run : ocl_sorted_run)(exec, &memo->sorted, call, first, second);
 }
 
 graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {

@@ -1,10 +1,6 @@
 /* Scatters by sorted places, for devices with work-groups: see sorted.cl. */
 #include "kernels/scatter/scatter.h"
 
-/* So few indices are looked through by each element of the target faster than they are sorted, in kernels of their own.
- */
-enum { FEW = 64 };
-
 /* The index space in two: dimensions along which all indices stay the same, which make the row of a place, and those of
  * places, in logical order. */
 typedef struct spaces {
@@ -43,7 +39,7 @@ static void split(const ocl_indexed *call, spaces *spaces) {
 }
 
 bool ocl_sorted_serves(const graft_device *device, const ocl_scatter *call, int64_t scans) {
-  if (device->is_cpu || scans <= FEW) return false;
+  if (device->is_cpu || scans <= OCL_SORTED_FEW) return false;
   spaces spaces;
   split(&call->indexed, &spaces);
   return spaces.count < UINT32_MAX && spaces.range > 0 && spaces.range < UINT32_MAX;
