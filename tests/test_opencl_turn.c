@@ -28,15 +28,15 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[] = {
-    {"#define CT int\n#define CLASS_INT\n#define D i8\n#define ELEMENT uchar\n#define TURNED_NOT\n", GRAFT_I8, GRAFT_I8,
-     1, 1},
-    {"#define CT float\n#define CLASS_FLOAT\n#define D bf16\n#define ELEMENT ushort\n#define TURNED_NOT\n", GRAFT_BF16,
-     GRAFT_BF16, 2, 2},
-    {"#define CT float\n#define CLASS_FLOAT\n#define D f8_e4m3fn\n#define ELEMENT ushort\n#define TURNED_F16\n",
+    {"#define CT int\n#define CLASS_INT\n#define D i8\n#define FACTOR_TYPE uchar\n#define TURNED_NOT\n", GRAFT_I8,
+     GRAFT_I8, 1, 1},
+    {"#define CT float\n#define CLASS_FLOAT\n#define D bf16\n#define FACTOR_TYPE ushort\n#define TURNED_NOT\n",
+     GRAFT_BF16, GRAFT_BF16, 2, 2},
+    {"#define CT float\n#define CLASS_FLOAT\n#define D f8_e4m3fn\n#define FACTOR_TYPE ushort\n#define TURNED_F16\n",
      GRAFT_F8_E4M3FN, GRAFT_F16, 1, 2},
-    {"#define CT float\n#define CLASS_FLOAT\n#define D f8_e5m2\n#define ELEMENT ushort\n#define TURNED_F16\n",
+    {"#define CT float\n#define CLASS_FLOAT\n#define D f8_e5m2\n#define FACTOR_TYPE ushort\n#define TURNED_F16\n",
      GRAFT_F8_E5M2, GRAFT_F16, 1, 2},
-    {"#define CT float\n#define CLASS_FLOAT\n#define D f32\n#define ELEMENT uint\n#define TURNED_TF32\n", GRAFT_F32,
+    {"#define CT float\n#define CLASS_FLOAT\n#define D f32\n#define FACTOR_TYPE uint\n#define TURNED_TF32\n", GRAFT_F32,
      GRAFT_DTYPE_NONE, 4, 4},
 };
 
@@ -93,7 +93,7 @@ static cl_device_id some_device(void) {
 static cl_program program_of(cl_context context, cl_device_id device, const kind *k) {
   char head[256];
   snprintf(head, sizeof head,
-           "%s#define MT int\n#define UT uint\n#define VEC 1\n#define LOCAL %d\n#define ELEMENT_BYTES %d\n", k->head,
+           "%s#define MT int\n#define UT uint\n#define VEC 1\n#define LOCAL %d\n#define FACTOR_BYTES %d\n", k->head,
            LANES, k->to_bytes);
   char *common = text_of(KERNELS "core/common.cl"), *turn = text_of(KERNELS "matmul/turn.cl");
   const char *texts[] = {head, common, turn};

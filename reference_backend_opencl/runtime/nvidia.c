@@ -101,8 +101,8 @@ ocl_tensor_size ocl_tensor_size_for(const graft_device *device, const ocl_tensor
 void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_size size, ocl_factor a, ocl_factor b) {
   static const char *const elements[] = {[1] = "uchar", [2] = "ushort", [4] = "uint", [8] = "double"};
   ocl_text_add(head,
-               "#define WARPGROUPS %d\n#define A_ALONG %d\n#define B_ALONG %d\n#define ELEMENT %s\n"
-               "#define ELEMENT_BYTES %d\n#define SUM_TYPE %s\n",
+               "#define WARPGROUPS %d\n#define A_ALONG %d\n#define B_ALONG %d\n#define FACTOR_TYPE %s\n"
+               "#define FACTOR_BYTES %d\n#define SUM_TYPE %s\n",
                (int)(size.m / 64), a == OCL_FACTOR_ALONG, b == OCL_FACTOR_ALONG, elements[way->bytes], way->bytes,
                way->bytes == 1   ? "int"
                : way->bytes == 8 ? "double"

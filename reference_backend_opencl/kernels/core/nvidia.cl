@@ -6,19 +6,19 @@
  * bytes c lie at c ^ r % 8, and eight rows are aligned to 1024 bytes. A row is 128 bytes of what lies contiguously in
  * global memory: K, or the factor's own rows ("along" and "across" K). The latter is for elements of 16 bits alone,
  * which are what the head says if it says nothing. */
-#ifndef ELEMENT
-#define ELEMENT ushort
-#define ELEMENT_BYTES 2
+#ifndef FACTOR_TYPE
+#define FACTOR_TYPE ushort
+#define FACTOR_BYTES 2
 #endif
 #define ROW_BYTES 128
-#define STRIP (ROW_BYTES / ELEMENT_BYTES) /* steps of K in a strip */
-#define PIECE (16 / ELEMENT_BYTES) /* elements that are copied together */
+#define STRIP (ROW_BYTES / FACTOR_BYTES) /* steps of K in a strip */
+#define PIECE (16 / FACTOR_BYTES) /* elements that are copied together */
 #define EIGHT_ROWS (8 * ROW_BYTES)
 
 static INLINED uint local_address(__local const uchar *p) { return (uint)(size_t)p; }
 
 /* 16 bytes from global to local memory, of which the first `bytes` are read and the others are zeros. */
-static INLINED void copy_async(uint to, __global const ELEMENT *from, int bytes) {
+static INLINED void copy_async(uint to, __global const FACTOR_TYPE *from, int bytes) {
   __asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 static INLINED void copy_commit(void) { __asm volatile("cp.async.commit_group;" : : : "memory"); }
@@ -45,12 +45,12 @@ static INLINED ulong descriptor(uint address, uint block) {
   return (ulong)1 << 62 | (ulong)(EIGHT_ROWS >> 4) << 32 | (ulong)(block >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 /* The steps of K that one instruction takes, 32 bytes of them, and how far they are. */
-#define STEPS (32 / ELEMENT_BYTES)
+#define STEPS (32 / FACTOR_BYTES)
 #define STEPS_BYTES(along) ((along) ? 32 : STEPS * ROW_BYTES)
 
 /* Where a work-item takes its share of each strip of a factor of `tile` rows, and brings it to. */
 typedef struct {
-  __global const ELEMENT *from;
+  __global const FACTOR_TYPE *from;
   long strip, pass; /* elements to the next strip, and to the next pass of the work-items over this one */
   uint to;          /* in the strip */
   int rows;         /* along: how many rows are left from this work-item's; across: the step of K it begins at */
@@ -58,7 +58,7 @@ typedef struct {
 } share;
 
 /* A pass along K takes 8 x 16 bytes of rows / 8 rows. */
-static INLINED share share_along(__global const ELEMENT *from, long row_stride, long rows, int lane, int lanes) {
+static INLINED share share_along(__global const FACTOR_TYPE *from, long row_stride, long rows, int lane, int lanes) {
   int row = lane / 8, chunk = lane % 8;
   share s;
   s.from = from + row * row_stride + chunk * PIECE;
@@ -70,7 +70,7 @@ static INLINED share share_along(__global const ELEMENT *from, long row_stride, 
   return s;
 }
 /* A pass across K takes all of a few steps; of 16-bit elements. */
-static INLINED share share_across(__global const ELEMENT *from, long depth_stride, long rows, int tile, int lane,
+static INLINED share share_across(__global const FACTOR_TYPE *from, long depth_stride, long rows, int tile, int lane,
                                   int lanes) {
   int chunks = tile / 8, chunk = lane % chunks, step = lane / chunks;
   share s;
@@ -85,7 +85,7 @@ static INLINED share share_across(__global const ELEMENT *from, long depth_strid
 /* Begins to bring a strip of which `left` steps are there. */
 static INLINED void bring(share *s, uint strip, int tile, int along, int left, int lanes) {
   if (along) {
-    int bytes = clamp((left - s->bytes) * ELEMENT_BYTES, 0, 16), rows = lanes / 8;
+    int bytes = clamp((left - s->bytes) * FACTOR_BYTES, 0, 16), rows = lanes / 8;
 #pragma unroll
     for (int i = 0; i < tile / rows; i++)
       copy_async(strip + s->to + i * rows * ROW_BYTES, s->from + i * s->pass, i * rows < s->rows ? bytes : 0);

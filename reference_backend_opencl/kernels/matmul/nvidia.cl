@@ -28,9 +28,9 @@ KERNEL_OF(LANES, 1) multiply(
     k_begin = get_group_id(2) % p.splits * p.split_depth;
     k_end = min(k_begin + p.split_depth, p.k);
   }
-  __global const ELEMENT *a = (__global const ELEMENT *)(factor_a + offset_factor_a) + batch * p.a_batch +
+  __global const FACTOR_TYPE *a = (__global const FACTOR_TYPE *)(factor_a + offset_factor_a) + batch * p.a_batch +
                               row * p.a_row + k_begin * p.a_depth;
-  __global const ELEMENT *b = (__global const ELEMENT *)(factor_b + offset_factor_b) + batch * p.b_batch +
+  __global const FACTOR_TYPE *b = (__global const FACTOR_TYPE *)(factor_b + offset_factor_b) + batch * p.b_batch +
                               column * p.b_column + k_begin * p.b_depth;
   make_tile(strips, a, b, p, p.m - row, p.n - column, max(k_end - k_begin, (long)0), lane);
   __local CT *tile = (__local CT *)strips;

@@ -94,7 +94,7 @@ static INLINED void multiply_block(double sum[4], const double a[4], const doubl
 }
 
 /* As in nvidia_strips.cl. */
-static INLINED void make_tile(__local uchar *strips, __global const ELEMENT *a, __global const ELEMENT *b, product p,
+static INLINED void make_tile(__local uchar *strips, __global const FACTOR_TYPE *a, __global const FACTOR_TYPE *b, product p,
                               long rows, long columns, long depth, int lane) {
   const uint address = (uint)(size_t)strips;
   const int warp = lane / 32, first_m = warp % 2 * WARP_M, first_n = warp / 2 * WARP_N;

@@ -11,7 +11,7 @@ static INLINED void bring_strip(struct factors *f, uint a, uint b, long i) {
 
 /* The factors begin at the tile; of it so many rows and columns are there. The sums go to `strips`, in lines of
  * TILE_PITCH. */
-static INLINED void make_tile(__local uchar *strips, __global const ELEMENT *a, __global const ELEMENT *b, product p,
+static INLINED void make_tile(__local uchar *strips, __global const FACTOR_TYPE *a, __global const FACTOR_TYPE *b, product p,
                               long rows, long columns, long depth, int lane) {
   struct factors f;
   f.depth = depth;

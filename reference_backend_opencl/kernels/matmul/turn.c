@@ -25,7 +25,7 @@ graft_status ocl_turn_make(ocl_kernel *kernel, graft_device *device, const ocl_d
       [OCL_TURNED_NOT] = "TURNED_NOT", [OCL_TURNED_F16] = "TURNED_F16", [OCL_TURNED_TF32] = "TURNED_TF32"};
   ocl_text head = {0};
   ocl_head_types(&head, from, 1, LANES);
-  ocl_text_add(&head, "#define D %s\n#define ELEMENT %s\n#define ELEMENT_BYTES %d\n#define %s\n", from->name,
+  ocl_text_add(&head, "#define D %s\n#define FACTOR_TYPE %s\n#define FACTOR_BYTES %d\n#define %s\n", from->name,
                elements[way->bytes], way->bytes, names[way->turned]);
   graft_status status = ocl_kernel_make(kernel, device, &head, "matmul/turn", "turn");
   if (status != GRAFT_OK) return status;

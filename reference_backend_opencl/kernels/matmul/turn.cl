@@ -1,5 +1,5 @@
 /* A factor of a product, copied so that K lies contiguously: rows of `pitch` elements, which begin at multiples of 16
- * bytes, with zeros beyond K. The head defines D, what it is read as, ELEMENT and ELEMENT_BYTES, what it is written as,
+ * bytes, with zeros beyond K. The head defines D, what it is read as, FACTOR_TYPE and FACTOR_BYTES, what it is written as,
  * and how, TURNED_NOT, TURNED_F16 or TURNED_TF32. A group turns SIDE rows and SIDE steps of K in local memory. */
 typedef struct {
   long rows, depth, row_stride, depth_stride, batch_stride, pitch, tiles_rows, tiles_depth;
@@ -9,9 +9,9 @@ typedef struct {
 #define LANES 256
 #define SHARE (SIDE * SIDE / LANES) /* elements of a work-item: one of each pass */
 #define SLOW (LANES / SIDE)         /* lines of a pass */
-#define ROW_WORDS (SIDE * ELEMENT_BYTES / 4)
+#define ROW_WORDS (SIDE * FACTOR_BYTES / 4)
 #define WORDS_PITCH (ROW_WORDS + 1) /* odd: neighbouring rows lie in other banks */
-#define PITCH (WORDS_PITCH * 4 / ELEMENT_BYTES)
+#define PITCH (WORDS_PITCH * 4 / FACTOR_BYTES)
 
 #ifdef TURNED_TF32
 /* To the nearest number of 11 bits, of two that are as near the larger; finite ones stay finite. A NaN's bits may all
@@ -30,7 +30,7 @@ static uint tf32_of(float x) {
 
 KERNEL_OF(LANES, 1) turn(PLACE(work), CONST_PLACE(in), turned t) {
   __local uint words[SIDE * WORDS_PITCH];
-  __local ELEMENT *tile = (__local ELEMENT *)words;
+  __local FACTOR_TYPE *tile = (__local FACTOR_TYPE *)words;
   const int lane = get_local_id(0);
   const long group = get_group_id(0), rest = group / t.tiles_depth, batch = rest / t.tiles_rows;
   const long depth = group % t.tiles_depth * SIDE, row = rest % t.tiles_rows * SIDE;
@@ -49,14 +49,14 @@ KERNEL_OF(LANES, 1) turn(PLACE(work), CONST_PLACE(in), turned t) {
   for (int s = 0; s < SHARE; s++) {
     const int i = slow + s * SLOW;
     tile[along ? i * PITCH + quick : quick * PITCH + i] =
-        quick_left > 0 && s * SLOW < slow_left ? (ELEMENT)TURNED(share + s) : (ELEMENT)0;
+        quick_left > 0 && s * SLOW < slow_left ? (FACTOR_TYPE)TURNED(share + s) : (FACTOR_TYPE)0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  __global uint *to = (__global uint *)(work + offset_work) + ((batch * t.rows + row) * t.pitch + depth) * ELEMENT_BYTES / 4;
+  __global uint *to = (__global uint *)(work + offset_work) + ((batch * t.rows + row) * t.pitch + depth) * FACTOR_BYTES / 4;
 #pragma unroll
   for (int s = 0; s < SIDE * ROW_WORDS / LANES; s++) {
     const int r = (s * LANES + lane) / ROW_WORDS, word = (s * LANES + lane) % ROW_WORDS;
-    if (row + r < t.rows && depth + word * 4 / ELEMENT_BYTES < t.pitch)
-      to[r * t.pitch * ELEMENT_BYTES / 4 + word] = words[r * WORDS_PITCH + word];
+    if (row + r < t.rows && depth + word * 4 / FACTOR_BYTES < t.pitch)
+      to[r * t.pitch * FACTOR_BYTES / 4 + word] = words[r * WORDS_PITCH + word];
   }
 }
