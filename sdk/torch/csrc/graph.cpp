@@ -32,7 +32,8 @@ GraphInput::GraphInput(const at::Tensor &like)
       strides(like.strides().vec()),
       conj(like.is_conj()),
       neg(like.is_neg()),
-      written(false) {}
+      written(false),
+      viewed(false) {}
 
 GraphInput::GraphInput(const graft_graph_port &port)
     : dtype(scalar_type_of(port.dtype)),
@@ -40,7 +41,8 @@ GraphInput::GraphInput(const graft_graph_port &port)
       strides(port.strides, port.strides + port.ndim),
       conj(port.conjugate),
       neg(port.negative),
-      written(port.is_written) {}
+      written(port.is_written),
+      viewed(true) {}  // not known, and nothing of a file's inputs is let go
 
 bool GraphInput::fits(const at::Tensor &tensor) const {
   if (tensor.scalar_type() != dtype || tensor.sizes() != sizes || tensor.is_conj() != conj || tensor.is_neg() != neg)
@@ -109,17 +111,48 @@ bool CompiledGraph::is_shared(const std::vector<at::Tensor> &inputs) const {
   return false;
 }
 
-std::vector<at::Tensor> CompiledGraph::run(const std::vector<at::Tensor> &inputs) const {
-  std::vector<graft_tensor_space> spaces(inputs.size());
-  std::vector<graft_tensor *> borrowed(inputs.size()), made(outputs_, nullptr);
+namespace {
+
+// Inputs of a run as libgraft sees them, each borrowed, or its own where it is let go.
+struct RunInputs {
+  std::vector<graft_tensor_space> spaces;
+  std::vector<graft_tensor *> tensors;
+  std::vector<uint8_t> let_go;
+
+  explicit RunInputs(size_t count) : spaces(count), tensors(count, nullptr), let_go(count, 0) {}
+  ~RunInputs() {
+    for (size_t i = 0; i < let_go.size(); i++) {
+      if (let_go[i]) graft_tensor_release(tensors[i]);
+    }
+  }
+  RunInputs(const RunInputs &) = delete;
+  RunInputs &operator=(const RunInputs &) = delete;
+
+  void add(size_t i, at::Tensor &input, bool gives_up) {
+    tensors[i] = borrow(&spaces[i], input);
+    if (!gives_up) return;
+    graft_tensor *own = nullptr;
+    check(graft_tensor_detach(tensors[i], &own));
+    tensors[i] = own;
+    let_go[i] = 1;
+    input.reset();
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> CompiledGraph::run(std::vector<at::Tensor> inputs, const std::vector<bool> &let_go) const {
+  RunInputs given(inputs.size());
+  std::vector<graft_tensor *> made(outputs_, nullptr);
   std::vector<const at::Tensor *> seen;
   seen.reserve(inputs.size() + outputs_);
   for (size_t i = 0; i < inputs.size(); i++) {
-    borrowed[i] = borrow(&spaces[i], inputs[i]);
-    seen.push_back(&inputs[i]);
+    // One that an output views keeps its storage, which is that output's, too.
+    given.add(i, inputs[i], !let_go.empty() && let_go[i] && !inputs_[i].written && !inputs_[i].viewed);
+    if (inputs[i].defined()) seen.push_back(&inputs[i]);
   }
-  graft_status status =
-      graft_graph_run(exec_, borrowed.data(), static_cast<uint32_t>(inputs.size()), made.data(), outputs_);
+  graft_status status = graft_graph_run_letting_go(exec_, given.tensors.data(), static_cast<uint32_t>(inputs.size()),
+                                                   given.let_go.data(), made.data(), outputs_);
   // What ran before a failing call has been written.
   for (size_t i = 0; i < inputs.size(); i++) {
     if (inputs_[i].written) inputs[i].unsafeGetTensorImpl()->bump_version();
@@ -207,6 +240,11 @@ void GraphRecording::end() {
 void GraphRecording::output(const std::string &name, const at::Tensor &value) {
   graft_tensor_space space;
   check(graft_graph_output(graph_, name.c_str(), borrow(&space, value)));
+  for (size_t i = 0; i < inputs_.size(); i++) inputs_[i].viewed |= value.is_alias_of(placeholders_[i]);
+}
+
+void GraphRecording::donate(uint32_t input) {
+  check(graft_graph_input_donate(graph_, input));
 }
 
 std::vector<bool> GraphRecording::written() const {

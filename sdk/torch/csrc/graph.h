@@ -21,6 +21,7 @@ struct GraphInput {
   std::vector<int64_t> sizes, strides;
   bool conj, neg;
   bool written;  // by the graph
+  bool viewed;   // by an output
 
   explicit GraphInput(const at::Tensor &like);
   explicit GraphInput(const graft_graph_port &port);
@@ -48,8 +49,9 @@ class TORCH_GRAFT_API CompiledGraph {
   bool fits(const std::vector<at::Tensor> &inputs) const;
   // Whether an input that it writes shares memory with another one; then its calls must be made one by one.
   bool is_shared(const std::vector<at::Tensor> &inputs) const;
-  // For inputs that fit and are not shared.
-  std::vector<at::Tensor> run(const std::vector<at::Tensor> &inputs) const;
+  // For inputs that fit and are not shared. Those that let_go names (empty: none) are given up where that can be: their
+  // memory is free again, or serves the run, once they are read no more and if nobody else holds them.
+  std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, const std::vector<bool> &let_go = {}) const;
   graft_graph_exec_info info() const;
   // No other one has it.
   uint64_t serial() const { return serial_; }
@@ -99,6 +101,8 @@ class TORCH_GRAFT_API GraphRecording {
   void output(const std::string &name, const at::Tensor &value);
   // Which inputs have been written so far.
   std::vector<bool> written() const;
+  // Its memory may serve a run once the input is read no more, where that is let go.
+  void donate(uint32_t input);
   // What an input begins with where a run is given no other.
   void set_value(uint32_t input, const at::Tensor &value);
   void save(const std::string &path) const;

@@ -212,12 +212,17 @@ std::optional<at::Tensor> from_dlpack(const py::object &capsule) {
 // --- graphs for torch.compile ---
 
 // What the graph that fits gave, with its number; None where none does, or where its calls must be made one by one.
-std::optional<std::pair<uint64_t, std::vector<at::Tensor>>> run_graph(GraphCache &cache,
-                                                                      const std::vector<at::Tensor> &inputs) {
+// Where there is one, inputs that are let go leave the list.
+std::optional<std::pair<uint64_t, std::vector<at::Tensor>>> run_graph(GraphCache &cache, const py::list &list,
+                                                                      const std::vector<bool> &let_go) {
+  auto inputs = list.cast<std::vector<at::Tensor>>();
   GraphCache::Found graph = cache.find(inputs);
   if (!graph || graph->is_shared(inputs)) return std::nullopt;
+  for (size_t i = 0; i < let_go.size(); i++) {
+    if (let_go[i]) list[i] = py::none();
+  }
   py::gil_scoped_release no_gil;
-  return std::pair(graph->serial(), graph->run(inputs));
+  return std::pair(graph->serial(), graph->run(std::move(inputs), let_go));
 }
 
 py::dict graph_info(const CompiledGraph &graph) {
@@ -256,7 +261,7 @@ void bind_graphs(py::module &m) {
            [](GraphCache &cache, const std::vector<at::Tensor> &inputs) { return cache.find(inputs) != nullptr; })
       .def("add", [](GraphCache &cache, std::shared_ptr<CompiledGraph> graph,
                      size_t limit) { return cache.add(std::move(graph), limit); })
-      .def("run", torch::wrap_pybind_function(run_graph));
+      .def("run", torch::wrap_pybind_function(run_graph), py::arg("inputs"), py::arg("let_go") = std::vector<bool>());
   py::class_<GraphRecording>(m, "GraphRecording")
       .def(py::init(
           torch::wrap_pybind_function([](int64_t index) { return std::make_unique<GraphRecording>(narrow(index)); })))
@@ -265,6 +270,7 @@ void bind_graphs(py::module &m) {
       .def("end", torch::wrap_pybind_function(&GraphRecording::end))
       .def("stop", &GraphRecording::stop)
       .def("output", torch::wrap_pybind_function(&GraphRecording::output))
+      .def("donate", torch::wrap_pybind_function(&GraphRecording::donate))
       .def_property_readonly("written", &GraphRecording::written)
       .def("set_value", torch::wrap_pybind_function(&GraphRecording::set_value))
       .def("save", torch::wrap_pybind_function_no_gil(&GraphRecording::save))

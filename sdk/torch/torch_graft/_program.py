@@ -333,6 +333,8 @@ class _Piece:
         outputs = [node for node in self.nodes if plan.last_use[node] >= end]
         self.inputs = [value for value in inputs if _is_tensor(value)]
         self.input_slots = [plan.slots[value] for value in self.inputs]
+        # Which of them nobody uses behind it.
+        self.let_go = [plan.last_use[value] < end and value not in plan.attributes for value in self.inputs]
         self.number_nodes = [value for value in inputs if not _is_tensor(value)]
         self.number_slots = [plan.slots[value] for value in self.number_nodes]
         self.outputs = [node for node in outputs if _is_tensor(node)]
@@ -347,8 +349,13 @@ class _Piece:
     def run(self, env):
         tensors = [env[slot] for slot in self.input_slots]
         variant = self.variants.get(tuple([env[slot] for slot in self.number_slots]))
-        found = variant.cache.run(tensors) if variant else None
+        for slot, goes in zip(self.input_slots, self.let_go):
+            if goes:
+                env[slot] = None
+        found = variant.cache.run(tensors, self.let_go) if variant else None
         if found is None:
+            for slot, tensor in zip(self.input_slots, tensors):
+                env[slot] = tensor
             return self._run_first(env, tensors)
         serial, results = found
         for slot, value in zip(self.output_slots, results):
@@ -450,6 +457,8 @@ def _record(piece, numbers, tensors):
     with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
         for node, tensor in zip(piece.inputs, tensors):
             values[node] = recording.input(node.name, tensor)
+        for i in _donors(piece, tensors):
+            recording.donate(i)
         memories, outputs = {_memory(values[node]) for node in piece.inputs}, set(piece.outputs)
         recording.begin()
         try:
@@ -464,6 +473,17 @@ def _record(piece, numbers, tensors):
     counters["graft"]["graphs"] += 1
     counters["graft"]["calls in graphs"] += left
     return graph, values
+
+
+def _donors(piece, tensors):
+    """Inputs that the program itself made, or saved in its forward, that are all of their memory, and that nobody uses
+    behind the piece: a run may have them to itself. Of others, parameters for one, somebody else has hold."""
+    memories = [_memory(tensor) for tensor in tensors]
+    for i, (node, tensor) in enumerate(zip(piece.inputs, tensors)):
+        given = node.op == "placeholder" and node.target.startswith(("primals", "tangents"))
+        is_all = tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+        if piece.let_go[i] and not given and is_all and memories.count(memories[i]) == 1:
+            yield i
 
 
 def _finish(piece, recording, values):
