@@ -167,7 +167,6 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->id = id;
   device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device_kind(id) == GRAFT_DEVICE_KIND_CPU);
   device->has_f64 = has_f64(id);
-  device->limits_registers = has_extension(id, "cl_nv_compiler_options");
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   device->compute_units = query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);

@@ -16,8 +16,7 @@ struct graft_device {
   cl_command_queue map_queue; /* maps pinned memory; never carries work */
   bool is_cpu;                /* long pieces of work for a few cores; else a work-item for each few elements */
   bool has_f64, exact_division;
-  bool limits_registers; /* its compiler can be told how many a kernel may have */
-  cl_uint vector_width;  /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
+  cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
   size_t largest_group; /* work-items of one */
   cl_ulong local_bytes; /* local memory of one */

@@ -66,7 +66,7 @@ typedef struct recipe {
 static cl_int build(graft_device *device, ocl_program *program, const recipe *recipe, const char *declarations) {
   const char *texts[] = {recipe->source, declarations, recipe->source + recipe->head_length};
   size_t lengths[] = {recipe->head_length, strlen(declarations), strlen(texts[2])};
-  char options[192];
+  char options[160];
   snprintf(options, sizeof options, "%s%s", recipe->options, *declarations ? " -D_OPENCL_H_" : "");
   cl_int error;
   program->handle = clCreateProgramWithSource(device->context, 3, texts, lengths, &error);
@@ -216,13 +216,10 @@ static void add_device(ocl_text *source, const graft_device *device) {
 static graft_status get(graft_device *device, const ocl_text *source, size_t head_length, const char *file,
                         ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
-  char options[160], name[800], limit[64] = "";
-  const char *registers = source->failed ? NULL : strstr(source->items, OCL_REGISTERS_MOST);
-  if (registers && device->limits_registers)
-    snprintf(limit, sizeof limit, " -cl-nv-maxrregcount=%d", atoi(registers + sizeof OCL_REGISTERS_MOST - 1));
-  snprintf(options, sizeof options, "-w -cl-std=CL1.2%s%s%s",
+  char options[128], name[800];
+  snprintf(options, sizeof options, "-w -cl-std=CL1.2%s%s",
            device->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "",
-           device->plugin->unoptimized ? " -cl-opt-disable" : "", limit);
+           device->plugin->unoptimized ? " -cl-opt-disable" : "");
   device_text(device, name, sizeof name);
   if (source->failed) return GRAFT_OUT_OF_MEMORY;
   bool mine;

@@ -7,10 +7,6 @@
 /* The kernel sources, embedded at build time from kernels/<name>.cl; NULL where there is no such file. */
 const char *ocl_kernel_source(const char *name);
 
-/* A line of a head, before a number: how many registers a work-item of its kernels may have, so that as many run at
- * once as they are made for. Compilers that can't be told so go by their own measure. */
-#define OCL_REGISTERS_MOST "#define REGISTERS_MOST "
-
 /* The program for `head` (the #defines of the case at hand) followed by the named .cl file, or files with spaces
  * between. Shared, kept until the device is closed. Two threads that ask for the same one wait for one build. */
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);

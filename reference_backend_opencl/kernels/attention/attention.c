@@ -14,8 +14,7 @@ enum {
   REGISTER_ROWS_BACK = 32,
   REGISTER_WIDEST = 64,
   REGISTER_LEAST = 16,
-  REGISTER_BYTES = 47 << 10,
-  REGISTER_MOST = 128
+  REGISTER_BYTES = 47 << 10
 };
 enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
 enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128 };
@@ -147,7 +146,6 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
-  if (a->registers) ocl_text_add(head, OCL_REGISTERS_MOST "%d\n", REGISTER_MOST);
   if (a->tensor || a->registers || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
   if (a->tensor) write_tensor_head(head, a);
 }

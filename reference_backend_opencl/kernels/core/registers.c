@@ -13,10 +13,6 @@ static const struct {
  * tile, and to launch the kernel that does, in those of a unit. */
 enum { SPLIT_LEAST = 128, KEPT_COST = 64, COMBINE_COST = 600000 };
 
-/* A quarter of what a unit has for each of its schedulers: so sixteen groups of 32 work-items hide each other's
- * waiting. */
-enum { REGISTERS_MOST = 128 };
-
 bool ocl_registers_serve(const graft_device *device, const ocl_dtype *dtype) {
   return !device->is_cpu && dtype->code == GRAFT_F32;
 }
@@ -55,5 +51,4 @@ ocl_registers ocl_registers_for(const graft_device *device, int64_t rows, int64_
 void ocl_head_registers(ocl_text *head, const ocl_registers *r) {
   ocl_text_add(head, "#define TILE_M %d\n#define TILE_N %d\n#define ITEM_M %d\n#define ITEM_N %d\n", (int)r->m,
                (int)r->n, (int)r->item_m, (int)r->item_n);
-  ocl_text_add(head, OCL_REGISTERS_MOST "%d\n", REGISTERS_MOST);
 }
