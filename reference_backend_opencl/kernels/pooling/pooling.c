@@ -102,11 +102,19 @@ static int64_t plane_size(const int64_t *size) {
   return size[0] * size[1] * size[2];
 }
 
+/* Whether no two windows of an average share an element: its gradient then goes by rows on a CPU. */
+static bool are_apart(const graft_device *device, const operands *call) {
+  bool apart = device->is_cpu && !call->recipe->maximum && call->recipe->windows == SLIDING;
+  for (int d = 0; d < DIMS; d++) apart = apart && call->stride[d] >= call->kernel[d];
+  return apart;
+}
+
 /* Returns how many work-items there are. */
 static int64_t plan(const graft_device *device, const operands *call, pools *p, memo *memo, const ocl_dtype *dtype,
                     size_t local) {
   bool by_plane = call->recipe->maximum && call->backward; /* a work-group a plane */
   int64_t units = p->n * p->c * (by_plane ? 1 : plane_size(call->backward ? p->in : p->out));
+  if (call->backward && are_apart(device, call)) units /= p->in[2];
   int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
   p->per_item = units > items ? ocl_ceil_divide(units, items) : 1;
   p->through_work = by_plane && call->recipe->windows != NONE && !sums_in_place(p, dtype);
@@ -136,6 +144,7 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
                call->recipe->maximum ? "#define MAX\n" : "", windows[call->recipe->windows]);
   ocl_text_add(&head, "#define COUNT_PADDING %d\n#define DIVISOR %lldL\n", call->count_padding,
                (long long)call->divisor);
+  if (are_apart(device, call)) ocl_text_add(&head, "#define APART\n");
   head_numbers(&head, "KERNEL", call->kernel);
   head_numbers(&head, "STRIDE", call->stride);
   head_numbers(&head, "PADDING", call->padding);

@@ -282,6 +282,68 @@ static long last_window(pools shape, int dim, long at) {
 #endif
 }
 
+#ifdef APART
+/* Windows that share no element, on a CPU: a work-item takes rows of what is written, `per_item` of them. A gradient is
+ * divided once and spread over the elements of its window; what lies in no window gets 0. */
+static void spread(__global RAW(D) *to, long stride, long first, long end, CT value) {
+  for (long i = first; i < end; i++) STORE(D, __global, to + i * stride, value);
+}
+
+/* The windows from x to before `last`, which lie in the row whole, and the gaps behind them. */
+#define SPREAD_WHOLE(grad_stride, stride)                                                           \
+  for (; x < last; x++) {                                                                           \
+    const CT value = ADD((CT)0, SHARE(GET(grad + x * (grad_stride)), by));                          \
+    __global RAW(D) *at = to + (x * STRIDE(2) - PADDING(2)) * (stride);                             \
+    for (int i = 0; i < STRIDE(2); i++) STORE(D, __global, at + i * (stride), i < WINDOW(2) ? value : (CT)0); \
+  }
+
+static void spread_row(__global RAW(D) *to, __global const RAW(D) *grad, span planes, span rows, pools shape) {
+  const long grad_stride = shape.out_stride[4], stride = shape.in_stride[4], size = shape.in[2];
+  long x = 0;
+  while (x < shape.out[2]) {
+    const span columns = span_of(shape, 2, x, 0);
+    const long from = x * STRIDE(2) - PADDING(2), by = divisor_of(planes, rows, columns);
+    const long last = min(shape.out[2], (size - STRIDE(2) + PADDING(2)) / STRIDE(2) + 1);
+    if (from >= 0 && from + STRIDE(2) <= size && x < last) {
+      if (grad_stride == 1 && stride == 1) {
+        SPREAD_WHOLE(1, 1)
+      } else {
+        SPREAD_WHOLE(grad_stride, stride)
+      }
+      continue;
+    }
+    const CT value = ADD((CT)0, SHARE(GET(grad + x * grad_stride), by));
+    spread(to, stride, max(from, 0L), min(from + WINDOW(2), size), value);
+    spread(to, stride, max(from + WINDOW(2), 0L), min(from + STRIDE(2), size), 0);
+    x++;
+  }
+  spread(to, stride, max(x * STRIDE(2) - PADDING(2), 0L), size, 0);
+}
+
+/* The window that an element lies in along one dim; -1: it lies in none. */
+static long window_at(pools shape, int dim, long at) {
+  const long window = (at + PADDING(dim)) / STRIDE(dim);
+  return window < shape.out[dim] && (at + PADDING(dim)) % STRIDE(dim) < WINDOW(dim) ? window : -1;
+}
+
+KERNEL pool_back(PLACE(out), CONST_PLACE(in), pools shape) {
+  const long count = shape.n * shape.c * shape.in[0] * shape.in[1];
+  const long first = (long)get_global_id(0) * shape.per_item, end = min(first + shape.per_item, count);
+  for (long row = first; row < end; row++) {
+    const long lines[3] = {shape.in[0], shape.in[1], 1};
+    const place p = place_of(row, shape.c, lines);
+    __global RAW(D) *to = POINTER(D, out) + offset_of(shape.in_stride, p);
+    const long z = window_at(shape, 0, p.at[0]), y = window_at(shape, 1, p.at[1]);
+    if (z < 0 || y < 0) {
+      spread(to, shape.in_stride[4], 0, shape.in[2], 0);
+      continue;
+    }
+    __global const RAW(D) *grad =
+        CONST_POINTER(D, in) + plane_start(shape.out_stride, p) + z * shape.out_stride[2] + y * shape.out_stride[3];
+    spread_row(to, grad, span_of(shape, 0, z, 0), span_of(shape, 1, y, 0), shape);
+  }
+}
+#else
 /* Here `in` is the gradient, and what is written has the sizes of the input. */
 KERNEL pool_back(PLACE(out), CONST_PLACE(in), pools shape) {
   EACH_PLACE(shape.in) {
@@ -303,4 +365,5 @@ KERNEL pool_back(PLACE(out), CONST_PLACE(in), pools shape) {
     STORE(D, __global, POINTER(D, out) + offset_of(shape.in_stride, p), sum);
   }
 }
+#endif
 #endif
