@@ -75,3 +75,34 @@ def test_division_without_a_rounding_mode(device):
     for a, b in ((x, y), (x.int(), y.int()), (x.half(), y.half()), (x, 2.5), (x.int(), 2)):
         ours = torch.div(a.to(device), b.to(device) if torch.is_tensor(b) else b, rounding_mode=None)
         torch.testing.assert_close(ours.cpu(), torch.div(a, b, rounding_mode=None))
+
+
+FACTORIZATIONS = {
+    "cholesky_ex": (), "inv_ex": (), "lu_factor_ex": (), "solve_ex": (torch.ones(2, 2),),
+}
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("name", FACTORIZATIONS)
+def test_errors_that_are_asked_for(device, name, out, batch):
+    """They are those of PyTorch, and what finds them is on the device."""
+    function = getattr(torch.linalg, name)
+    matrix = torch.stack([torch.eye(2), torch.zeros(2, 2)]) if batch else torch.zeros(2, 2)
+    raised = []
+    for where in ("cpu", device):
+        arguments = [t.to(where) for t in (matrix, *FACTORIZATIONS[name])]
+        outs = {"out": tuple(torch.empty_like(t) for t in function(*arguments))} if out else {}
+        with pytest.raises(RuntimeError) as error:
+            function(*arguments, check_errors=True, **outs)
+        raised.append((error.type, str(error.value).splitlines()[0]))
+        identity = torch.eye(2).to(where)
+        assert function(identity, *arguments[1:], check_errors=True)[-1].item() == 0
+    assert raised[0] == raised[1]
+
+
+def test_an_error_of_ldl_is_the_hosts(device):
+    """PyTorch's own text says that it is an internal one."""
+    assert torch.linalg.ldl_factor_ex(torch.eye(2, device=device), check_errors=True).info.item() == 0
+    with pytest.raises(RuntimeError, match="ldl_factor_ex"):
+        torch.linalg.ldl_factor_ex(torch.zeros(2, 2, device=device), check_errors=True)

@@ -34,6 +34,7 @@ LETTERS = {
     schemas.FLAG: "-",
 }
 INDICES = "x"  # a list of indices and masks, one a dim
+CHECKED = "e"  # whether the bridge is to raise for an info that is not 0
 NUMBER = "n"  # a number where the op takes a tensor
 OUT, KEPT_OUT = "o", "O"
 ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES = "~", "0", "=", "@", "#"
@@ -199,6 +200,8 @@ def _letter(given, wanted, schema):
         raise DescriptionError(f"{schema.text}: {given.name} is {given.kind} here and {wanted.kind} in the op")
     if wanted.optional_items:
         return INDICES
+    if given.name == "check_errors":
+        return CHECKED
     return LETTERS[given.kind] if alike else NUMBER
 
 

@@ -16,6 +16,7 @@
 //   copy.cpp       _copy_from, _to_copy and their kin
 //   dims.cpp       tensors of more dimensions than libgraft has
 //   shared.cpp     writes to tensors whose elements share memory
+//   infos.cpp      errors of factorizations that ask for them
 //   graph.cpp      graphs for torch.compile: recordings, and runs of what was compiled (graph.h)
 //   replay.cpp     captures, as torch.cuda.graphs has them (replay.h)
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
@@ -168,6 +169,7 @@ struct OpRow {
   //   n Scalar where the op has a tensor  x list of indices and masks, which may be on the CPU; items may be absent
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
   //   O an out tensor whose shape stays where it has as many elements as the result
+  //   e bool, whether an info that is not 0 is an error: false for the op, and check_infos asks
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes
   const char *args;
@@ -201,6 +203,11 @@ inline bool has_many_dims(const at::Tensor &tensor) {
 void copy_many_dims(const at::Tensor &to, const at::Tensor &from, bool non_blocking);
 // A row's op where one of its tensors has. An elementwise op runs on the device, another one on the CPU.
 void run_many_dims(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack);
+
+// --- infos.cpp ---
+
+// Raises PyTorch's error where one of the infos, which a row with 'e' leaves last, is not 0.
+void check_infos(const OpRow &row, const at::Tensor &infos, bool one_matrix);
 
 // --- shared.cpp ---
 

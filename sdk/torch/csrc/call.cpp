@@ -126,6 +126,7 @@ graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c
       value.kind = GRAFT_VALUE_FLOAT;
       value.as.f = from.toDouble();
       break;
+    case 'e': value.kind = GRAFT_VALUE_BOOL; break;
     case 'b':
       value.kind = GRAFT_VALUE_BOOL;
       value.as.i = from.toBool();
@@ -463,10 +464,15 @@ void run(const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *sta
     return;
   }
   count_writes(counted);
+  const char *check = std::strchr(row.args, 'e');
+  const bool checks =
+      C10_UNLIKELY(check != nullptr) && torch::jit::peek(*stack, static_cast<size_t>(check - row.args), nargs).toBool();
+  const bool one = checks && torch::jit::peek(*stack, 0, nargs).toTensor().dim() == 2;
   if (row.form == Form::Mutating)
     push_written(row, op, stack, nargs);
   else
     push_results(frame, op, stack, nargs);
+  if (C10_UNLIKELY(checks)) check_infos(row, stack->back().toTensor(), one);
 }
 
 }  // namespace torch_graft
