@@ -33,6 +33,15 @@ def test_gradients_and_their_gradients(device):
     compare(lambda a, b: torch.cat([a, b.expand(3, 4)]).pow(3).sum(), (2, 4), (1, 4), device=device)
 
 
+def test_rms_norm_is_one_op(device):
+    rms_norm = torch.nn.functional.rms_norm
+    compare(lambda a, w: rms_norm(a, (5,), w, 1e-5).pow(3).sum(), (4, 5), (5,), device=device)
+    compare(lambda a: rms_norm(a, (3, 5)).pow(3).sum(), (2, 3, 5), device=device)
+    x = torch.ones(4, 5, device=device, requires_grad=True)
+    y = torch.ops.aten._fused_rms_norm(x, (5,), None, 1e-5)[0]
+    assert type(y.grad_fn).__name__ == "FusedRmsNormBackward0"
+
+
 def test_leaves_accumulate_on_their_device(device):
     x = torch.ones(3, device=device, requires_grad=True)
     y = (x * 2).sum()

@@ -82,6 +82,9 @@ COPIES = frozenset({"_to_copy", "clone", "copy"})
 # CUDA backends have kernels for them, too. The composites are five launches each.
 BACKWARD_ONLY = frozenset({"silu_backward", "mish_backward"})
 
+# Nor these: where a backend has a kernel, as CUDA has, autograd differentiates it by a formula and asks for its backward op.
+WITH_FORMULA = frozenset({"_fused_rms_norm"})
+
 
 _ELEMENTWISE = frozenset({"pointwise", "factory", "random"})
 
@@ -146,7 +149,7 @@ def _add(rows, overload, op, stand_ins, hand_written):
 
 def _is_wanted(overload, op):
     if overload.composite_implicit:
-        return overload.name in BACKWARD_ONLY
+        return overload.name in BACKWARD_ONLY | WITH_FORMULA
     if overload.composite and op.schema.name in COPIES:
         return False
     # PyTorch's composites of these end in another row: in the functional form, or in empty and the op that fills it.
