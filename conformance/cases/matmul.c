@@ -71,9 +71,10 @@ static const cf_op cf_matmul_ops[] = {
      CF_G_NONE},
     {"aten::addmm", CF_TEXTS("m T[77,35] T[77,521] T[521,35] beta=0.5 alpha=2"), CF_BIT(F64), CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_NONE},
-    /* f32 that may be rounded on its way there. */
+    /* f32 that may be rounded on its way there. What one product is off by shows how the factors were rounded. */
     {"aten::mm",
-     CF_TEXTS("m T[72,136] T[136,88]", "m T[77,131] T[131,91]", "m T[72,520] T[520,36]", "f T[701,33] T[33,769]"),
+     CF_TEXTS("m T[740,1] T[1,731]", "m T[72,136] T[136,88]", "m T[77,131] T[131,91]", "m T[72,520] T[520,36]",
+              "f T[701,33] T[33,769]"),
      CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED | CF_FACTORS, CF_G_NONE},
     {"aten::bmm", CF_TEXTS("m T[3,41,71] T[3,71,67]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
      CF_ORDERED | CF_FACTORS, CF_G_NONE},

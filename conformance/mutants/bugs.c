@@ -143,6 +143,30 @@ static graft_status mut_f16_sums(const mut_call *c) {
   return GRAFT_OK;
 }
 
+static long double mut_cut_to_tf32(long double value) {
+  float x = (float)value;
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits &= ~UINT32_C(0x1fff);
+  memcpy(&x, &bits, sizeof bits);
+  return x;
+}
+
+/* Where factors may be rounded to tf32, what is too much of them is cut off. */
+static graft_status mut_cut_factors(const mut_call *c) {
+  const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "mat2"), *out = mut_desc(c, "out");
+  if (out->dl.dtype != GRAFT_F32 || !(c->exec->flags & GRAFT_EXEC_ALLOW_TF32)) return c->inner(c->exec, c->args);
+  int64_t rows = a->dl.shape[0], inner = a->dl.shape[1], columns = b->dl.shape[1];
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      long double sum = 0;
+      for (int64_t k = 0; k < inner; k++)
+        sum += mut_cut_to_tf32(mut_get(a, i * inner + k)) * mut_cut_to_tf32(mut_get(b, k * columns + j));
+      mut_put(out, i * columns + j, sum);
+    }
+  return GRAFT_OK;
+}
+
 /* Rounds toward zero: one unit less wherever the exact product does not fit. */
 static graft_status mut_truncated(const mut_call *c) {
   const graft_tensor_desc *a = mut_desc(c, "self"), *b = mut_desc(c, "other"), *out = mut_desc(c, "out");
@@ -564,6 +588,7 @@ const mut_bug mut_bugs[] = {
     {"stale_workspace", "aten::mm", "unwritten workspace read", mut_stale_workspace, 0},
     {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
     {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
+    {"cut_factors", "aten::mm", "wrong rounding", mut_cut_factors, 0},
     {"nan_dropped", "aten::maximum", "NaN dropped", mut_nan_dropped, 0},
     {"zero_sign", "aten::floor", "sign of zero lost", mut_zero_sign, 0},
     {"flushed", "aten::relu", "denormals flushed", mut_flushed, 0},
