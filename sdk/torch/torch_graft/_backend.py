@@ -21,6 +21,7 @@ def graft(model, inputs, mode=None, options=None):
     kept = _kept_programs.can_be_kept()
 
     def compiler(module, _inputs):
+        _leave_donations_out()
         return _kept_programs.KeptProgram(module, passes) if kept else _program.compile_graph(module, passes)
 
     # One each: PyTorch wraps the backward's in place.
@@ -34,6 +35,15 @@ def graft(model, inputs, mode=None, options=None):
             decompositions={},
             keep_inference_input_mutations=True,
         )(model, inputs)
+
+
+def _leave_donations_out():
+    """PyTorch marks saved tensors that a backward may overwrite, and such a backward refuses to run twice. Graphs of
+    libgraft need no marks: a run asks who else holds a tensor."""
+    context = torch._guards.TracingContext.try_get()
+    marks = getattr(context and context.fw_metadata, "bw_donated_idxs", None)
+    if marks:
+        marks.clear()
 
 
 def _passes(options):
