@@ -169,7 +169,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
       if (!hidden.defined()) hidden = gates;
       results[0] = gates, results[1] = state, results[2] = cell;
       if (l.weight.requires_grad()) results[3] = weight_gradient(l, saved[5], hidden);
-      if (l.bias.defined() && l.bias.requires_grad()) results[4] = hidden.sum({0, 1});
+      if (l.bias.defined() && l.bias.requires_grad()) results[4] = hidden.sum(at::IntArrayRef({0, 1}));
     }
     return results;
   }
