@@ -15,7 +15,6 @@ import torch
 from torch._functorch import config as functorch_config
 from torch._inductor.output_code import OutputCode
 
-import torch_graft
 from torch_graft import _program
 from torch_graft._device import library
 
@@ -93,7 +92,7 @@ def _identity():
     """Of what decides how a model is traced: the bridge, its Python and its C++. What the plugin serves is asked when a
     program is recorded."""
     digest = hashlib.sha256()
-    folder = Path(torch_graft.__file__).parent
+    folder = Path(__file__).parent
     for file in [*sorted(folder.glob("*.py")), Path(library().__file__)]:
         digest.update(file.read_bytes())
     return f"torch_graft-{digest.hexdigest()[:32]}"
