@@ -195,3 +195,24 @@ def test_gradients_are_kept_and_added(device):
     once = torch.autograd.grad(loss, [x, *model.parameters()], retain_graph=True)
     loss.backward()
     assert_same(tensors([x.grad] + [p.grad for p in model.parameters()]), once)
+
+
+def test_attention_of_any_length(device):
+    """The second length makes the sizes symbols."""
+    attend = torch.nn.functional.scaled_dot_product_attention
+    compiled = torch.compile(attend, backend="graft")
+    for length in (8, 9, 12):
+        q = torch.randn(2, 2, length, 16, device=device, requires_grad=True)
+        ours, theirs = compiled(q, q, q), attend(q, q, q)
+        assert_same(ours.detach(), theirs.detach())
+        assert_same(torch.autograd.grad(ours.sin().sum(), q), torch.autograd.grad(theirs.sin().sum(), q))
+
+
+def test_a_weight_that_changes_before_the_backward(device):
+    """Eager mode does not save an embedding's."""
+    embedding, linear = torch.nn.Embedding(5, 4, device=device), torch.nn.Linear(4, 4, device=device)
+    result = torch.compile(lambda at: linear(embedding(at)).sum(), backend="graft")(torch.tensor([1, 2], device=device))
+    with torch.no_grad():
+        embedding.weight.mul_(0.5)
+    result.backward()
+    assert embedding.weight.grad[1].isfinite().all() and not embedding.weight.grad[0].any()

@@ -81,3 +81,26 @@ CONSTANT = """
 def test_tensors_of_the_graph(tmp_path):
     first, second = run(tmp_path, CONSTANT), run(tmp_path, CONSTANT)
     assert first.values == second.values == ["[1.0, 3.0, 5.0, 7.0] [[0], [1], [2], [3]]"]
+
+
+EDITED = """
+    import torch, torch_graft
+    from torch._dynamo.utils import counters
+
+    @torch.library.custom_op("kept::double", mutates_args=())
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    double.register_fake(torch.empty_like)
+    double.register_autograd(lambda ctx, grad: grad * {factor})
+    x = torch.ones(2, device="graft", requires_grad=True)
+    torch.compile(lambda value: double(value) + 1, backend="graft")(x).sum().backward()
+    print(x.grad.tolist())
+    print("entries", *(counters["aot_autograd"][f"autograd_cache_{{what}}"] for what in ("hit", "miss", "bypass", "saved")))
+"""
+
+
+def test_ops_of_a_user_are_not_kept(tmp_path):
+    """They may have been edited since."""
+    assert run(tmp_path, EDITED.format(factor=100)).values == ["[100.0, 100.0]"]
+    assert run(tmp_path, EDITED.format(factor=2)).values == ["[2.0, 2.0]"]

@@ -31,9 +31,11 @@ bool is_served(const at::Tensor &query, const at::Tensor &key, const at::Tensor 
   for (const at::Tensor *t : {&query, &key, &value}) {
     if (!known || !is_ours(*t) || t->dim() != 4 || t->scalar_type() != query.scalar_type()) return false;
   }
-  bool same_heads = query.size(1) == key.size(1) && key.size(1) == value.size(1);
-  bool same_batch = query.size(0) == key.size(0) && key.size(0) == value.size(0);
-  return same_heads && same_batch && query.is_floating_point() && query.numel() && key.numel() && value.numel();
+  // Sizes may be symbols of a trace.
+  bool same_heads = query.sym_size(1) == key.sym_size(1) && key.sym_size(1) == value.sym_size(1);
+  bool same_batch = query.sym_size(0) == key.sym_size(0) && key.sym_size(0) == value.sym_size(0);
+  bool any = query.sym_numel() != 0 && key.sym_numel() != 0 && value.sym_numel() != 0;
+  return same_heads && same_batch && query.is_floating_point() && any;
 }
 
 int64_t choose(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value, const optional<at::Tensor> &,

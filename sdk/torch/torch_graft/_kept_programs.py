@@ -48,7 +48,7 @@ class KeptProgram(OutputCode):
         from torch.fx._graph_pickler import GraphPickler, Options
 
         try:
-            self.kept = GraphPickler.dumps(self.module, Options(ops_filter=None))
+            self.kept = GraphPickler.dumps(self.module, Options(ops_filter=_is_known))
         except Exception as error:  # tensors of the graph, values of a user's own: any class may refuse, in its own way
             raise BypassAOTAutogradCache(f"the graph can't be written to a file: {error}") from error
         self.module = self.run = self.program = None
@@ -66,6 +66,11 @@ class KeptProgram(OutputCode):
 
     def set_triton_bundle(self, triton_bundle):
         """There is none."""
+
+
+def _is_known(name):
+    """Whether an op is one whose meaning the key names. What a user's op does, and its gradient, may have been edited since."""
+    return name.startswith(("torch.ops.aten.", "torch.ops.prims.", "torch.ops.graft."))
 
 
 def compiler(make):

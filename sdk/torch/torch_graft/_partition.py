@@ -3,8 +3,9 @@
 import torch
 
 # It costs little beside what stands around it, and PyTorch's partitioner, which is made for a compiler that takes norms
-# apart, does not know them for such.
-_CHEAP = ("native_layer_norm", "native_group_norm", "_fused_rms_norm", "embedding")
+# apart, does not know them for such. Not an embedding, cheap as it is: eager mode does not save its weight, which a program
+# may change between forward and backward.
+_CHEAP = ("native_layer_norm", "native_group_norm", "_fused_rms_norm")
 
 
 def partition(joint, inputs, **options):
