@@ -76,17 +76,6 @@ static INLINED void sum_strips(float4 sum[ITEM_M][VECTORS_N], struct factors *fr
 
 /* ---- Factors that lie in a matrix ---- */
 
-/* Up to n of four elements, zeros for the others. `whole`: they lie side by side, at a multiple of 16 bytes. */
-static INLINED float4 take_four(__global const float *from, long stride, int n, bool whole) {
-  if (whole && n == 4) return *(__global const float4 *)from;
-  float4 v = (float4)0;
-  if (n > 0) v.x = from[0];
-  if (n > 1) v.y = from[stride];
-  if (n > 2) v.z = from[2 * stride];
-  if (n > 3) v.w = from[3 * stride];
-  return v;
-}
-
 /* A work-item takes four elements of a strip at a time, along K or across: PASSES(tile) times, its last time perhaps
  * beyond the strip. */
 #define FOURS(tile) ((tile) * STEP / 4)

@@ -116,8 +116,9 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
 
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tensor_plan *tensor,
                                  const ocl_tile *t) {
-  const char *files = memo->f32         ? (memo->way.rows ? "matmul/matmul matmul/splits matmul/rows"
-                                                          : "matmul/matmul matmul/splits core/registers matmul/registers")
+  const char *files = memo->f32
+                          ? (memo->way.rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
+                                            : "matmul/matmul matmul/splits core/fours core/registers matmul/registers")
                       : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
                       : memo->thin      ? "matmul/matmul matmul/thin"
                                         : "matmul/matmul matmul/panels";

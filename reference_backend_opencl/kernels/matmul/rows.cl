@@ -3,16 +3,6 @@
  * contiguous, or with columns side by side; and A_WHOLE and B_WHOLE: in vectors that lie whole and aligned. */
 #define SPAN 64L /* turns, after which sums are added to those of the turns before: so rounding errors don't grow with K */
 
-static INLINED float4 take_four(__global const float *from, long stride, int n, bool whole) {
-  if (whole && n == 4) return *(__global const float4 *)from;
-  float4 v = (float4)0;
-  if (n > 0) v.x = from[0];
-  if (n > 1) v.y = from[stride];
-  if (n > 2) v.z = from[2 * stride];
-  if (n > 3) v.w = from[3 * stride];
-  return v;
-}
-
 /* The sums of VEC columns of a row go out, or to the workspace. */
 static INLINED void leave(VT sum, long i, long j, long part, product p, CT alpha, CT beta, __global uchar *out,
                           __global const uchar *addend, __global CT *sums) {

@@ -26,9 +26,9 @@ graft_status ocl_sorted_lines_prepare(ocl_sorted *sorted, graft_device *device, 
   ocl_text_add(&head, "#define FREE %d\n#define SCAN %d\n%s%s", spaces->free.rank, spaces->scan.rank,
                call->mode == OCL_SCATTER_SET ? "#define SETS\n" : "", call->replaces ? "#define REPLACES\n" : "");
   ocl_scatter_head(&head, call, types, false);
-  graft_status status =
-      ocl_kernel_make(&sorted->combine, device, &head,
-                      "core/items core/warps core/sums core/radix scatter/joins scatter/lines", "combine_lines");
+  graft_status status = ocl_kernel_make(
+      &sorted->combine, device, &head,
+      "core/items core/warps core/sums core/radix scatter/joins scatter/fresh scatter/lines", "combine_lines");
   if (status != GRAFT_OK) return status;
   int64_t space[2 * OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 4];
   int n = ocl_geometry_numbers(&spaces->free, space);

@@ -10,18 +10,6 @@ typedef struct {
   long places, range, bits;
 } lines_space;
 
-DEFINE_ACCESS(target, D_TARGET)
-DEFINE_ACCESS(source, D_SOURCE)
-
-#define LANES 1 /* of VEC, which is 1 */
-#if defined(IS_VALUE)
-#define FRESH(p) number
-#elif defined(IS_SCALED)
-#define FRESH(p) MUL(get_source(p, LANES), number)
-#else
-#define FRESH(p) get_source(p, LANES)
-#endif
-
 /* Where operand `k` has a place of a line. */
 static long place_at(long place, int k, const lines_space *space) {
   long at = 0;
@@ -50,16 +38,6 @@ static uint key_at(__global const long *const *index, const long *at, long place
   return (uint)(in_range && row != space->skip ? row : space->range);
 }
 
-static long target_at(long key, const lines_space *space) {
-  long at = 0;
-  for (int k = INDICES - 1; k >= 0; k--) {
-    long i = k > 0 ? key % space->bound[k] : key;
-    if (k > 0) key /= space->bound[k];
-    at += i * space->step[k];
-  }
-  return at;
-}
-
 KERNEL combine_lines(PLACE(target), CONST_PLACE(source), CT number, CT none, __global long *faults, INDEX_PARAMETERS,
                      lines_space space) {
   __local ITEM tile[PADDED];
@@ -84,7 +62,7 @@ KERNEL combine_lines(PLACE(target), CONST_PLACE(source), CT number, CT none, __g
   for (int i = id; i < places; i += LOCAL) {
     const long key = (long)KEY(tile[AT(i)]);
     if (key >= space.range) continue;
-    __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + at[1] + target_at(key, &space);
+    __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + at[1] + target_at(key, space.bound, space.step, INDICES);
 #ifdef SETS
     if (i + 1 < places && (long)KEY(tile[AT(i + 1)]) == key) continue;
     CT all = FRESH(from + place_at((long)PLACE_OF(tile[AT(i)]), 0, &space));

@@ -89,8 +89,8 @@ static graft_status make_combine(ocl_sorted *sorted, graft_device *device, const
                spaces->row.rank, spaces->place.rank, parts, call->mode == OCL_SCATTER_SET ? "#define SETS\n" : "",
                call->replaces ? "#define REPLACES\n" : "");
   ocl_scatter_head(&head, call, types, false);
-  graft_status status =
-      ocl_kernel_make(&sorted->combine, device, &head, "core/items scatter/joins scatter/sorted", "combine");
+  graft_status status = ocl_kernel_make(&sorted->combine, device, &head,
+                                        "core/items scatter/joins scatter/fresh scatter/sorted", "combine");
   if (status != GRAFT_OK) return status;
   int64_t space[2 * OCL_GEOMETRY_NUMBERS + 2 * OCL_INDICES_MAX + 3];
   int n = ocl_geometry_numbers(&spaces->row, space);

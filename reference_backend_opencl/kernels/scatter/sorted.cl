@@ -46,9 +46,6 @@ KERNEL make_keys(PLACE(items), __global long *faults, INDEX_PARAMETERS, keys_spa
 }
 #else
 
-DEFINE_ACCESS(target, D_TARGET)
-DEFINE_ACCESS(source, D_SOURCE)
-
 typedef struct {
   long row_size[ROW_RANK];
   STRIDES(ROW_RANK) row_stride[2]; /* the source's, then the target's */
@@ -67,25 +64,6 @@ static long source_at(long place, const combine_space *space) {
   }
   return at;
 }
-
-static long target_at(long key, const combine_space *space) {
-  long at = 0;
-  for (int k = KEY_PARTS - 1; k >= 0; k--) {
-    long i = k > 0 ? key % space->bound[k] : key;
-    if (k > 0) key /= space->bound[k];
-    at += i * space->step[k];
-  }
-  return at;
-}
-
-#define LANES 1 /* of VEC, which is 1 */
-#if defined(IS_VALUE)
-#define FRESH(p) number
-#elif defined(IS_SCALED)
-#define FRESH(p) MUL(get_source(p, LANES), number)
-#else
-#define FRESH(p) get_source(p, LANES)
-#endif
 
 /* How many elements are on their way at a time. */
 #define RUN 4
@@ -111,7 +89,7 @@ KERNEL combine(PLACE(target), CONST_PLACE(source), CONST_PLACE(items), CT number
     to_row += k * space.row_stride[1].along[d];
   }
   __global const RAW(D_SOURCE) *from = CONST_POINTER(D_SOURCE, source) + from_row;
-  __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + target_at(key, &space) + to_row;
+  __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + target_at(key, space.bound, space.step, KEY_PARTS) + to_row;
 #ifdef SETS
   CT all = FRESH(from + source_at((long)PLACE_OF(item[i]), &space));
 #else
