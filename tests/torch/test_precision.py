@@ -1,46 +1,49 @@
 """Whether products of f32 may be rounded to TF32 reaches the plugin as PyTorch's settings have it."""
 
+import textwrap
 
-def test_what_allows_tf32(python, plugin_of):
-    python(
-        f"""
-        import torch, torch_graft
-        device = torch.device("graft", torch_graft.load({str(plugin_of("flags.c"))!r}))
-        x = torch.ones(3, device=device)
+import pytest
 
-        def allowed():
-            try:
-                -x
-            except RuntimeError as error:
-                return "flags 0x10000" in str(error)
+# A plugin that refuses each call, and says with which flags it came.
+ASKING = """
+import torch, torch_graft
+x = torch.ones(3, device=torch.device("graft", torch_graft.load({plugin!r})))
 
+def allowed():
+    try:
+        -x
+    except RuntimeError as error:
+        return "flags 0x10000" in str(error)
+"""
+
+
+@pytest.fixture
+def asked(python, plugin_of):
+    """Runs a script in which allowed() says whether a call came with the flag."""
+    asking = ASKING.format(plugin=str(plugin_of("flags.c")))
+    return lambda script: python(asking + textwrap.dedent(script)).ok()
+
+
+def test_what_allows_tf32(asked):
+    asked(
+        """
         assert not allowed()
         for precision, expected in [("high", True), ("highest", False), ("medium", True), ("highest", False)]:
             torch.set_float32_matmul_precision(precision)
             assert allowed() == expected, precision
         """
-    ).ok()
+    )
 
 
-def test_the_newer_settings(python, plugin_of):
-    python(
-        f"""
-        import torch, torch_graft
-        device = torch.device("graft", torch_graft.load({str(plugin_of("flags.c"))!r}))
-        x = torch.ones(3, device=device)
-
-        def allowed():
-            try:
-                -x
-            except RuntimeError as error:
-                return "flags 0x10000" in str(error)
-
+def test_the_newer_settings(asked):
+    asked(
+        """
         for of in (torch.backends, torch.backends.cuda.matmul):
             for precision, expected in [("tf32", True), ("ieee", False)]:
                 of.fp32_precision = precision
                 assert allowed() == expected, (of, precision)
         """
-    ).ok()
+    )
 
 
 def test_a_graph_is_of_the_precision_it_was_recorded_in(python):
