@@ -165,7 +165,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   cl_uint width = query_uint(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
   device->plugin = plugin;
   device->id = id;
-  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device_kind(id) == GRAFT_DEVICE_KIND_CPU);
+  device->host_memory = device_kind(id) == GRAFT_DEVICE_KIND_CPU;
+  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory);
   device->has_f64 = has_f64(id);
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;

@@ -1,7 +1,11 @@
 /* Buffers and copies. A buffer is a cl_mem, however large: the host divides it and hands kernels byte offsets.
  * Sub-buffers would need an object a tensor and offsets aligned to the device's liking. */
+#define _DEFAULT_SOURCE /* madvise */
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "runtime/ocl.h"
 
@@ -17,6 +21,43 @@ static graft_status map_pinned(graft_device *device, graft_buffer *buffer) {
                   (unsigned long long)buffer->bytes, ocl_error_name(error));
 }
 
+/* Of x86-64, and of most others. */
+#define HUGE_PAGE_BYTES (2u << 20)
+
+static void CL_CALLBACK free_pages(cl_mem handle, void *pages) {
+  (void)handle;
+  free(pages);
+}
+
+/* A buffer of a processor in huge pages, where the system has them: with pages of 4 KiB a kernel that streams through
+ * memory waits for their look-up as long as for the data. Drivers allocate without asking for them. NULL: not so. */
+static cl_mem in_huge_pages(graft_device *device, uint64_t bytes) {
+#ifdef MADV_HUGEPAGE
+  void *pages;
+  if (!device->host_memory || bytes < HUGE_PAGE_BYTES) return NULL;
+  if (posix_memalign(&pages, HUGE_PAGE_BYTES, bytes) != 0) return NULL;
+  madvise(pages, bytes, MADV_HUGEPAGE); /* where it is refused the pages are small, and as good as the driver's */
+  cl_int error;
+  cl_mem handle = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pages, &error);
+  if (error != CL_SUCCESS) {
+    free(pages);
+    return NULL;
+  }
+  if (clSetMemObjectDestructorCallback(handle, free_pages, pages) == CL_SUCCESS) return handle;
+  clReleaseMemObject(handle);
+  free(pages);
+#else
+  (void)device, (void)bytes;
+#endif
+  return NULL;
+}
+
+static cl_mem create(graft_device *device, uint64_t bytes, bool pinned, cl_int *error) {
+  cl_mem handle = in_huge_pages(device, bytes);
+  if (handle) return handle;
+  return clCreateBuffer(device->context, CL_MEM_READ_WRITE | (pinned ? CL_MEM_ALLOC_HOST_PTR : 0), bytes, NULL, error);
+}
+
 static graft_status allocate(graft_device *device, graft_allocation *request) {
   const ocl_plugin *plugin = device->plugin;
   if (request->kind != GRAFT_MEMORY_DEVICE && request->kind != GRAFT_MEMORY_PINNED) return GRAFT_UNIMPLEMENTED;
@@ -29,11 +70,10 @@ static graft_status allocate(graft_device *device, graft_allocation *request) {
   graft_buffer *buffer = calloc(1, sizeof *buffer);
   if (!buffer) return GRAFT_OUT_OF_MEMORY;
   bool pinned = request->kind == GRAFT_MEMORY_PINNED;
-  cl_int error;
+  cl_int error = CL_SUCCESS;
   buffer->bytes = request->bytes;
-  buffer->handle = clCreateBuffer(device->context, CL_MEM_READ_WRITE | (pinned ? CL_MEM_ALLOC_HOST_PTR : 0),
-                                  request->bytes, NULL, &error);
-  if (error != CL_SUCCESS) {
+  buffer->handle = create(device, request->bytes, pinned, &error);
+  if (!buffer->handle) {
     free(buffer);
     return ocl_fail(plugin, GRAFT_OUT_OF_MEMORY, "%llu bytes: %s", (unsigned long long)request->bytes,
                     ocl_error_name(error));
