@@ -170,6 +170,7 @@ class Bench:
         self.project, self.through, self.limit_s, self.mutant_s = project, list(through), limit_s, mutant_s
         self.sound, self.clean, self.end = sound or Sound(), clean, float("inf")
         self.environment, self.mutant_end = {}, float("inf")
+        self.building = threading.Lock()  # of a clean bench, which serves several at a time
 
     def run(self, command, environment=None, limit_s=None):
         """Exit status and output; the status is None where it took too long."""
@@ -197,6 +198,12 @@ class Bench:
     def passes(self, check):
         return self.succeeds(check.command, check.environment, check.never_says)
 
+    def passes_clean(self, check):
+        """Of a bench without mutants, where nothing ran before the check."""
+        with self.building:
+            built = all(self.passes(before)[0] for before in check.after)
+        return built and self.passes(check)[0]
+
     def judge(self, mutant, checks):
         file = self.project.tree / mutant["path"]
         text = file.read_text()
@@ -208,7 +215,7 @@ class Bench:
 
         def passes_without(check):
             if self.clean:
-                return self.clean.passes(check.moved(self.project.tree, self.clean.project.tree))[0]
+                return self.clean.passes_clean(check.moved(self.project.tree, self.clean.project.tree))
             file.write_text(text)
             build(self, [mutant["path"]])
             good = self.passes(check)[0]

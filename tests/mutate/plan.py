@@ -37,6 +37,7 @@ class Check:
     command: list
     environment: dict = field(default_factory=dict)
     never_says: str = ""  # words of its output that are a failure
+    after: tuple = ()  # the check that builds what this one runs: a tree without mutants has it built when one fails here
 
     @property
     def title(self):
@@ -57,7 +58,8 @@ class Check:
 
     def moved(self, tree, to):
         """The same in another copy of the tree."""
-        return replace(self, command=[word.replace(f"{tree}/", f"{to}/") for word in self.command])
+        return replace(self, command=[word.replace(f"{tree}/", f"{to}/") for word in self.command],
+                       after=tuple(check.moved(tree, to) for check in self.after))
 
 
 def kind_of(path):
@@ -191,10 +193,11 @@ class Graft:
         return Check("sanitized", ["ninja", "-C", os.path.relpath(self.sanitized, self.tree), *targets])
 
     def sdk_checks(self, of_family, most, most_of_opencl):
-        there = {"build": self.sanitized, "environment": SANITIZED}
+        sanitized = self.sanitized_build()
+        there = {"build": self.sanitized, "environment": SANITIZED, "after": (sanitized,)}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
                 *self.tests(SDK_TESTS), self.conformance("opencl", "opencl", "--level", "mustpass", *most_of_opencl),
-                self.sanitized_build(), self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
+                sanitized, self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there)]
 
     def opencl_cases(self, of_family, most, few):

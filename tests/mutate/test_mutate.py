@@ -206,6 +206,15 @@ class Runs(unittest.TestCase):
             self.assertEqual(set(self.run_all(self.mutants()).values()), {"killed"})
         self.assertEqual(plan.Check("a", ["/t/build/a", "-C", "b"]).moved("/t", "/u").command, ["/u/build/a", "-C", "b"])
 
+    def test_a_tree_without_mutants_builds_what_a_check_needs(self):
+        built = plan.Check("built", ["touch", "built"])
+        kills = plan.Check("kills", ["sh", "-c", "test -e built && ! grep -q 'a - 1' source.c"], after=(built,))
+        self.bench.project.checks = lambda path, line: [built, kills]
+        with tempfile.TemporaryDirectory() as other:
+            self.bench.clean = mutate.Bench(Tiny(other), limit_s=20)
+            Path(other, "source.c").write_text(SOURCE)
+            self.assertEqual(self.run_all(self.mutants())["return a - 1;"], "killed")
+
     def test_no_mutant_is_judged_twice(self):
         mutants = self.mutants()
         self.assertEqual(mutate.still_to_judge([*mutants, *mutants], []), mutants)
