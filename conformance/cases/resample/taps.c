@@ -124,6 +124,9 @@ static void cf_g_linear(const cf_check *k, uint32_t in, long double *terms) {
 #define CF_INFINITE(n, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_FLOATS, CF_PROPAGATES(cf_l_linear), CF_VALUES, CF_FLAT, CF_G_NONE }
 #define CF_WITH_BYTES (CF_FLOATS | CF_BIT(U8))
+/* So many elements that GPUs make them of several planes at a time, and one plane more than these. */
+#define CF_PLANES(n, rule, ...) \
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_BIT(F32) | CF_BIT(BF16), rule, CF_VALUES, CF_FLAT, CF_G_NONE }
 
 static const cf_op cf_resample_ops[] = {
     CF_ADAPTIVE("_adaptive_avg_pool2d", CF_G_LINEAR(8), "s T[2,3,13,17] [5,3]", "m T[2,3,13,17] [1,1]",
@@ -138,6 +141,7 @@ static const cf_op cf_resample_ops[] = {
              "m T[1,2,13,17] [5,3]", "m T[2,3,5,7] [12,17] 2.5 2.5"),
     CF_MOVED_BACK("upsample_nearest2d", "s T[2,3,10,14] [10,14] [2,3,5,7]", "m T[2,3,13,17] [13,17] [2,3,5,7]",
                   "m T[1,2,5,3] [5,3] [1,2,13,17]", "m T[1,2,5,3] [5,3] [1,2,13,17] 0.4 0.2"),
+    CF_PLANES("upsample_nearest2d", CF_R_EXACT, "m T[1,5,24,30] [240,240]"),
     CF_MOVED("upsample_nearest3d", CF_WITH_BYTES, "s T[2,3,3,5,2] [6,7,5]", "m T[1,2,7,5,6] [3,5,4] 0.5 1.25 0.7"),
     CF_MOVED_BACK("upsample_nearest3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2]",
                   "m T[1,2,3,5,4] [3,5,4] [1,2,7,5,6] 0.5 1.25 0.7"),
@@ -160,6 +164,8 @@ static const cf_op cf_resample_ops[] = {
     CF_LINEAR_BACK("upsample_bilinear2d", "s T[2,3,10,14] [10,14] [2,3,5,7] false",
                    "m T[2,3,13,17] [13,17] [2,3,5,7] true", "m T[1,2,5,3] [5,3] [1,2,13,17] false",
                    "m T[1,2,5,3] [5,3] [1,2,13,17] false 0.4 0.2"),
+    CF_PLANES("upsample_bilinear2d_backward", CF_PROPAGATES(cf_l_linear),
+              "m T[1,5,240,241] [240,241] [1,5,250,240] false"),
     CF_LINEAR("upsample_trilinear3d", "s T[2,3,3,5,2] [6,7,5] false", "m T[1,2,3,5,2] [6,7,5] true",
               "m T[1,2,7,5,6] [3,5,4] false 0.5 1.25 0.7"),
     CF_LINEAR_BACK("upsample_trilinear3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2] false",

@@ -7,18 +7,28 @@ typedef struct sampler {
   bool align;
 } sampler;
 
-enum { NUMBERS = 10 };
+enum { NUMBERS = 11 };
 
 static ocl_direct direct_of(const graft_exec *exec, const sampler *s, int64_t numbers[NUMBERS]) {
   const graft_dl_tensor *in = &s->input->dl, *grid = &s->grid->dl;
   int dims = in->ndim - 2, front = 3 - dims;
   int64_t points = 1, lanes = exec->device->is_cpu ? 1 : 64;
   for (int d = 0; d < dims; d++) points *= grid->shape[1 + d];
-  const int64_t all[NUMBERS] = {in->shape[1],     front ? 1 : in->shape[2],
-                                in->shape[dims],  in->shape[dims + 1],
-                                points,           dims,
-                                s->interpolation, s->padding,
-                                s->align,         lanes};
+  /* A GPU has more to do than the points: as many channels of each as leave a few hundred work-items for each unit. */
+  int64_t each = in->shape[1], enough = 1024 * (int64_t)exec->device->compute_units;
+  while (!exec->device->is_cpu && each > 4 && grid->shape[0] * points * ocl_ceil_divide(in->shape[1], each) < enough)
+    each = ocl_ceil_divide(each, 2);
+  const int64_t all[NUMBERS] = {in->shape[1],
+                                front ? 1 : in->shape[2],
+                                in->shape[dims],
+                                in->shape[dims + 1],
+                                points,
+                                dims,
+                                s->interpolation,
+                                s->padding,
+                                s->align,
+                                lanes,
+                                each};
   for (int i = 0; i < NUMBERS; i++) numbers[i] = all[i];
   return (ocl_direct){.file = "core/direct resample/grid", .dtype = in->dtype, .numbers = numbers, .count = NUMBERS};
 }
@@ -29,7 +39,7 @@ static graft_status sample(const graft_exec *exec, const sampler *s, const graft
   if (!ocl_elements(out)) return GRAFT_OK;
   call.places = 3;
   call.stages[0] = (ocl_stage){.entry = "grid_sample",
-                               .units = s->grid->dl.shape[0] * numbers[4],
+                               .units = s->grid->dl.shape[0] * numbers[4] * ocl_ceil_divide(numbers[0], numbers[10]),
                                .places = {ocl_place_of(out), ocl_place_of(s->input), ocl_place_of(s->grid)}};
   return ocl_direct_run(exec, &call);
 }

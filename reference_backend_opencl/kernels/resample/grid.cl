@@ -8,6 +8,7 @@
 #define PADDING n.of[7]
 #define ALIGN n.of[8]
 #define LANES n.of[9]
+#define EACH n.of[10] /* channels of a piece of grid_sample */
 #define PIXELS (SIZE(0) * SIZE(1) * SIZE(2))
 
 #define NEAREST 1
@@ -99,12 +100,51 @@ static long pixel(const axis *z, const axis *y, const axis *x, int i, int j, int
   return (z->at[i] * height + y->at[j]) * width + x->at[k];
 }
 
-/* A piece is a point of an image; its channels are sampled one after the other. */
+#if LOCAL > 1
+/* Up to two taps along each of two dims, side by side: from channel c to before `end`. The same sums as below. */
+#define AT_ONCE 4
+static void sample_pairs(__global RAW(D) * to, __global const RAW(D) * from, long points, long pixels, long width,
+                         const axis *y, const axis *x, int channels) {
+  long at[2][2];
+  for (int j = 0; j < 2; j++) {
+    for (int k = 0; k < 2; k++)
+      at[j][k] = j < y->count && k < x->count && y->at[j] >= 0 && x->at[k] >= 0 ? y->at[j] * width + x->at[k] : -1;
+  }
+  for (int c = 0; c < channels; c += AT_ONCE) {
+#pragma unroll
+    for (int p = 0; p < AT_ONCE; p++) {
+      if (c + p >= channels) continue;
+      __global const RAW(D) *plane = from + (c + p) * pixels;
+      CT sum = 0;
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        CT line = 0;
+#pragma unroll
+        for (int k = 0; k < 2; k++) line += at[j][k] >= 0 ? x->weight[k] * GET(plane + at[j][k]) : (CT)0;
+        if (j < y->count) sum += y->weight[j] * line;
+      }
+      PUT(to + (c + p) * points, sum);
+    }
+  }
+}
+#endif
+
+/* A piece is EACH channels of a point of an image, which are sampled one after the other. */
 KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
+  const long pieces = (CHANNELS + EACH - 1) / EACH;
   EACH_UNIT(unit) {
-    const long image = unit / POINTS, point = unit % POINTS;
-    AXES(ELEMENTS(grid) + unit * DIMS);
-    for (long c = 0; c < CHANNELS; c++) {
+    const long piece = unit / POINTS, point = unit % POINTS, image = piece / pieces, first = piece % pieces * EACH;
+    const long last = min(first + EACH, CHANNELS);
+    AXES(ELEMENTS(grid) + (image * POINTS + point) * DIMS);
+#if LOCAL > 1
+    if (DIMS == 2 && INTERPOLATION != CUBIC) {
+      sample_pairs(ELEMENTS(out) + (image * CHANNELS + first) * POINTS + point,
+                   ELEMENTS(in) + (image * CHANNELS + first) * PIXELS, POINTS, PIXELS, SIZE(2), &y, &x,
+                   (int)(last - first));
+      continue;
+    }
+#endif
+    for (long c = first; c < last; c++) {
       __global const RAW(D) *plane = ELEMENTS(in) + (image * CHANNELS + c) * PIXELS;
       CT sum = 0;
       for (int i = 0; i < z.count; i++) {

@@ -8,7 +8,7 @@
 
 typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, REFLECT, REPLICATE } kind;
 
-enum { DIMS = 3 };
+enum { DIMS = 3, AT_ONCE = 4 /* as resample.cl has it */ };
 
 /* How an op takes what lies between elements, or beyond them, and along how many of the last dims. */
 typedef struct recipe {
@@ -175,7 +175,7 @@ static dim dim_of(const operands *call, int at) {
 
 /* As resample.cl has them, and what the kernel walks with. */
 typedef struct numbers {
-  int64_t from[DIMS], to[DIMS], rest[62 - 2 * DIMS], per_item, units;
+  int64_t from[DIMS], to[DIMS], planes, each, rest[60 - 2 * DIMS], per_item, units;
 } numbers;
 
 typedef struct memo {
@@ -267,12 +267,21 @@ static graft_status make_table(const void *of, void **content, size_t *bytes) {
   return status;
 }
 
+/* On a CPU a piece is a row, else a place of some planes: of AT_ONCE where that leaves a few hundred work-items for
+ * each unit. */
+static void lay(const graft_device *device, int64_t elements, numbers *n) {
+  const int64_t items = 8 * (int64_t)device->compute_units, enough = 512 * (int64_t)device->compute_units;
+  const int64_t places = n->to[0] * n->to[1] * n->to[2];
+  n->planes = elements / places;
+  n->each = elements / AT_ONCE >= enough ? AT_ONCE : 1;
+  n->units = device->is_cpu ? elements / n->to[2] : ocl_ceil_divide(n->planes, n->each) * places;
+  n->per_item = device->is_cpu ? ocl_ceil_divide(n->units, items) : 1;
+}
+
 static graft_status make_kernel(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype,
                                 numbers *n) {
-  size_t local = device->is_cpu ? 1 : 64;
-  int64_t items = device->is_cpu ? 8 * (int64_t)device->compute_units : INT32_MAX;
-  n->units = ocl_elements(call->to) / n->to[2];
-  n->per_item = ocl_ceil_divide(n->units, items);
+  size_t local = device->is_cpu ? 1 : 128;
+  lay(device, ocl_elements(call->to), n);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define D %s\n#define WT %s\n", dtype->name, weight_type(dtype));

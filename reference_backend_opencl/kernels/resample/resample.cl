@@ -1,26 +1,16 @@
 /* Resampling of planes, after direct.cl: an element of the result is a sum over taps, which each dim has in a table:
  * those of place o are entries first[o] to first[o + 1] - 1 of indices and weights, which all dims share. A gradient is
- * the same with the tables transposed. A piece is a row of the result. The head defines WT, the type of weights. */
+ * the same with the tables transposed. The head defines WT, the type of weights. */
 #define FROM(d) n.of[d]
 #define TO(d) n.of[3 + (d)]
+#define PLANES n.of[6]
 
 /* A sum of which `term` is the first, which counts as it is, -0 too, or one more. */
 static CT joined(bool first, CT sum, CT term) { return first ? term : ADD(sum, term); }
 
-/* The taps of a line from k to end. Sums are of at most SPAN terms, then of such sums, of lines and of planes, so that
- * rounding errors do not grow with the number of taps. */
+/* Sums are of at most SPAN terms, then of such sums, of lines and of planes, so that rounding errors do not grow with the
+ * number of taps. */
 #define SPAN 64
-static CT line_sum(__global const RAW(D) * line, __global const int *indices, __global const WT *weights, WT weight,
-                   int k, int end) {
-  CT sum = 0;
-  for (int begin = k; k < end;) {
-    CT part = 0;
-    const int first = k, stop = min(k + SPAN, end);
-    for (; k < stop; k++) part = joined(k == first, part, GET(line + indices[k]) * (weight * weights[k]));
-    sum = joined(first == begin, sum, part);
-  }
-  return sum;
-}
 
 /* The taps of all dims, as the table holds them. */
 typedef struct {
@@ -37,6 +27,20 @@ static taps taps_of(__global const int *table, const numbers *n) {
   const long ints = (t.indices - table) + t.first[2][n->of[5]];
   t.weights = (__global const WT *)(table + (ints + 1) / 2 * 2);
   return t;
+}
+
+#if LOCAL == 1
+/* The taps of a line from k to end. */
+static CT line_sum(__global const RAW(D) * line, __global const int *indices, __global const WT *weights, WT weight,
+                   int k, int end) {
+  CT sum = 0;
+  for (int begin = k; k < end;) {
+    CT part = 0;
+    const int first = k, stop = min(k + SPAN, end);
+    for (; k < stop; k++) part = joined(k == first, part, GET(line + indices[k]) * (weight * weights[k]));
+    sum = joined(first == begin, sum, part);
+  }
+  return sum;
 }
 
 /* Elements c to last - 1 of a row, each from the lines that entries a0 to a1 - 1 and b0 to b1 - 1 name. */
@@ -57,8 +61,7 @@ static void row_of_sums(__global RAW(D) * to, __global const RAW(D) * from, long
   }
 }
 
-#if LOCAL == 1
-/* On a CPU a stretch of a row is made in two steps, where its taps lie in a stretch of the input and are few: the lines
+/* On a CPU a piece is a row of the result. A stretch of a row is made in two steps, where its taps lie in a stretch of the input and are few: the lines
  * are joined, side by side, and then what the taps name of that. */
 #define STRETCH 256
 #define REACH 1024
@@ -102,30 +105,82 @@ static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from,
     PUT(to + c, sum);
   }
 }
-#else
-#define STRETCH TO(2)
-#endif
 
 KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
   const taps t = taps_of(table, &n);
   for (long c = 0; c < TO(2); c += STRETCH) {
     const long last = min(c + STRETCH, TO(2));
-#if LOCAL == 1
     int low;
     const int reach = reach_of(&t, c, last, &low);
-#endif
     EACH_UNIT(row) {
       const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
       __global const RAW(D) *from = ELEMENTS(in) + plane * FROM(0) * FROM(1) * FROM(2);
       __global RAW(D) *to = ELEMENTS(out) + row * TO(2);
       const int a0 = t.first[0][a], a1 = t.first[0][a + 1], b0 = t.first[1][b], b1 = t.first[1][b + 1];
-#if LOCAL == 1
       if (reach > 0 && a1 > a0 && b1 > b0 && (a1 - a0) * (b1 - b0) <= LINES) {
         row_in_two_steps(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last, low, reach);
         continue;
       }
-#endif
       row_of_sums(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last);
     }
   }
 }
+#else
+/* Else a work-item makes the elements at one place of up to AT_ONCE planes, for which it reads the table once; those of
+ * neighbours lie side by side. A piece is a place of `each` planes that follow each other. */
+#define AT_ONCE 4
+#define EACH_OF_PIECE n.of[7]
+#define IN_PIECE(p) for (int p = 0; p < AT_ONCE; p++)
+
+/* The taps of a line from k to end, for the planes that there are. */
+static void line_sums(CT *sums, __global const RAW(D) * line, long plane, int planes, const taps *t, WT weight, int k,
+                      int end) {
+  IN_PIECE(p) sums[p] = 0;
+  for (int begin = k; k < end;) {
+    CT parts[AT_ONCE];
+    const int first = k, stop = min(k + SPAN, end);
+    IN_PIECE(p) parts[p] = 0;
+    for (; k < stop; k++) {
+      const WT by = weight * t->weights[k];
+      __global const RAW(D) *at = line + t->indices[k];
+#pragma unroll
+      IN_PIECE(p) {
+        if (p < planes) parts[p] = joined(k == first, parts[p], GET(at + p * plane) * by);
+      }
+    }
+    IN_PIECE(p) sums[p] = joined(first == begin, sums[p], parts[p]);
+  }
+}
+
+/* The quotient; of numbers that fit in 32 bits, which devices divide sooner. */
+static long divided(long a, long b) { return (a | b) >> 32 ? a / b : (long)((uint)a / (uint)b); }
+
+KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
+  const long unit = get_global_id(0), places = TO(0) * TO(1) * TO(2);
+  if (unit >= n.units) return;
+  const taps t = taps_of(table, &n);
+  const long piece = divided(unit, places), place = unit - piece * places, line = divided(place, TO(2));
+  const long c = place - line * TO(2), a = divided(line, TO(1)), b = line - a * TO(1);
+  const int a0 = t.first[0][a], a1 = t.first[0][a + 1], b0 = t.first[1][b], b1 = t.first[1][b + 1];
+  const int c0 = t.first[2][c], c1 = t.first[2][c + 1];
+  const long first = piece * EACH_OF_PIECE, plane = FROM(0) * FROM(1) * FROM(2);
+  const int planes = (int)min(EACH_OF_PIECE, PLANES - first);
+  __global const RAW(D) *from = ELEMENTS(in) + first * plane;
+  CT sums[AT_ONCE], rows[AT_ONCE], columns[AT_ONCE];
+  IN_PIECE(p) sums[p] = 0;
+  for (int i = a0; i < a1; i++) {
+    IN_PIECE(p) rows[p] = 0;
+    for (int j = b0; j < b1; j++) {
+      const long at = ((long)t.indices[i] * FROM(1) + t.indices[j]) * FROM(2);
+      line_sums(columns, from + at, plane, planes, &t, t.weights[i] * t.weights[j], c0, c1);
+      IN_PIECE(p) rows[p] = joined(j == b0, rows[p], columns[p]);
+    }
+    IN_PIECE(p) sums[p] = joined(i == a0, sums[p], rows[p]);
+  }
+  __global RAW(D) *to = ELEMENTS(out) + first * places + place;
+#pragma unroll
+  IN_PIECE(p) {
+    if (p < planes) PUT(to + p * places, sums[p]);
+  }
+}
+#endif
