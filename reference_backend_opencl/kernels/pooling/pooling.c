@@ -122,8 +122,33 @@ static int64_t plan(const graft_device *device, const operands *call, pools *p, 
   return ocl_ceil_divide(units, p->per_item) * (by_plane ? (int64_t)local : 1);
 }
 
-static void head_numbers(ocl_text *head, const char *name, const int64_t *numbers) {
-  for (int d = 0; d < DIMS; d++) ocl_text_add(head, "#define %s_%d %lldL\n", name, d, (long long)numbers[d]);
+static void head_numbers(ocl_text *head, const char *name, const int64_t *numbers, bool narrow) {
+  for (int d = 0; d < DIMS; d++)
+    ocl_text_add(head, "#define %s_%d %lld%s\n", name, d, (long long)numbers[d], narrow ? "" : "L");
+}
+
+/* The largest number of an element of planes of these sizes. */
+static int64_t reach_of(const pools *p, const int64_t *size, const int64_t *stride) {
+  const int64_t counts[] = {p->n, p->c, size[0], size[1], size[2]};
+  int64_t reach = 0;
+  for (int d = 0; d < DIMS + 2; d++) reach += (counts[d] - 1) * stride[d];
+  return reach;
+}
+
+/* Whether all numbers of places, elements, and of what lies a window beyond them fit in 32 bits. On a CPU 64 are as
+ * fast. */
+static bool is_narrow(const graft_device *device, const operands *call, const pools *p) {
+  const int64_t most = INT32_MAX, reaches[] = {reach_of(p, p->in, p->in_stride), reach_of(p, p->out, p->out_stride),
+                                               reach_of(p, p->out, p->index_stride), p->n * p->c * plane_size(p->in),
+                                               p->n * p->c * plane_size(p->out)};
+  bool narrow = !device->is_cpu;
+  for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) narrow = narrow && reaches[i] <= most;
+  for (int d = 0; d < DIMS; d++) {
+    const int64_t numbers[] = {call->kernel[d],   call->stride[d], call->padding[d],
+                               call->dilation[d], p->in[d],        p->out[d]};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) narrow = narrow && numbers[i] < 1 << 14;
+  }
+  return narrow;
 }
 
 /* Forward and backward are of one program; where no window is asked for, adaptive ones stand in the head. */
@@ -145,10 +170,12 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   ocl_text_add(&head, "#define COUNT_PADDING %d\n#define DIVISOR %lldL\n", call->count_padding,
                (long long)call->divisor);
   if (are_apart(device, call)) ocl_text_add(&head, "#define APART\n");
-  head_numbers(&head, "KERNEL", call->kernel);
-  head_numbers(&head, "STRIDE", call->stride);
-  head_numbers(&head, "PADDING", call->padding);
-  head_numbers(&head, "DILATION", call->dilation);
+  const bool narrow = is_narrow(device, call, &p);
+  if (narrow) ocl_text_add(&head, "#define NARROW\n");
+  head_numbers(&head, "KERNEL", call->kernel, narrow);
+  head_numbers(&head, "STRIDE", call->stride, narrow);
+  head_numbers(&head, "PADDING", call->padding, narrow);
+  head_numbers(&head, "DILATION", call->dilation, narrow);
   graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "pooling/pooling", entry);
   ocl_kernel_size(&memo->kernel, items, local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(p)) : status;
