@@ -73,6 +73,24 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) { vstore4(philox
   const ulong begin = block * PER_BLOCK;                                 \
   const int count = (int)min(n - begin, (ulong)PER_BLOCK * BLOCKS)
 
+/* EACH_DRAWN visits these elements. A GPU has one block of them, whose arrays stay in registers where loops have an end
+ * that is known; and it moves the block whole where that is one access. */
+#ifdef IS_CPU
+#define EACH_DRAWN(k) for (int k = 0; k < count; k++)
+#define IS_WHOLE(p) false
+#else
+#define EACH_DRAWN(k)                            \
+  _Pragma("unroll") for (int k = 0; k < PER_BLOCK; k++) \
+    if (k < count)
+#define IS_WHOLE(p) (count == PER_BLOCK && (ulong)(p) % (PER_BLOCK * sizeof(*(p))) == 0)
+#endif
+#define MOVE_BLOCK(space_to, to, space_from, from, type, whole)                                             \
+  if (whole)                                                                                                \
+    *(space_to CAT(type, PER_BLOCK) *)(to) = *(space_from CAT(type, PER_BLOCK) *)(from);                    \
+  else                                                                                                      \
+    EACH_DRAWN(move) (to)[move] = (from)[move]
+#define ALIGNED_BLOCK __attribute__((aligned(32))) /* of an array in private memory that is moved whole */
+
 #ifdef RRELU
 /* What is not positive is scaled by lower + (upper - lower) * number, fused, then rounded to D; `noise` keeps that
  * slope. */
@@ -102,13 +120,24 @@ KERNEL dropout(PLACE(out), PLACE(mask), CONST_PLACE(in), ulong seed, ulong first
   __global const RAW(D) *from = CONST_POINTER(D, in);
   EACH_DRAW {
     DRAWN;
-    uchar keep[PER_BLOCK * BLOCKS];
+    uchar keep[PER_BLOCK * BLOCKS] ALIGNED_BLOCK;
     for (int k = 0; k < PER_BLOCK * BLOCKS; k++) keep[k] = DRAW_BITS(k) < threshold;
+#ifdef IS_CPU
     for (int k = 0; k < count; k++) {
       CT v = LOAD(D, __global, from + begin + k);
       STORE(D, __global, to + begin + k, keep[k] ? v * scale : (CT)0);
     }
-    for (int k = 0; k < count; k++) mask[offset_mask + begin + k] = keep[k];
+#else
+    RAW(D) lanes[PER_BLOCK] ALIGNED_BLOCK;
+    MOVE_BLOCK(__private, lanes, __global const, from + begin, RAW(D), IS_WHOLE(from));
+    EACH_DRAWN(k) {
+      CT v = LOAD(D, __private, lanes + k);
+      STORE(D, __private, lanes + k, keep[k] ? v * scale : (CT)0);
+    }
+    MOVE_BLOCK(__global, to + begin, __private, lanes, RAW(D), IS_WHOLE(to));
+#endif
+    __global uchar *kept = mask + offset_mask;
+    MOVE_BLOCK(__global, kept + begin, __private, keep, uchar, IS_WHOLE(kept));
   }
 }
 #endif
@@ -196,7 +225,7 @@ KERNEL draw(PLACE(out), ulong seed, ulong first_block, CT from, CT range, long t
   __global RAW(D) *to = POINTER(D, out);
   EACH_DRAW {
     DRAWN;
-    RAW(D) lanes[PER_BLOCK * BLOCKS];
+    RAW(D) lanes[PER_BLOCK * BLOCKS] ALIGNED_BLOCK;
 #if defined(FROM_NORMAL) || defined(FROM_UNIFORM)
     CT first[PAIRS], second[PAIRS];
 #pragma unroll
@@ -225,7 +254,7 @@ KERNEL draw(PLACE(out), ulong seed, ulong first_block, CT from, CT range, long t
       else STORE(D, __private, lanes + k, shifted(u, from, range));
     }
 #endif
-    for (int k = 0; k < count; k++) to[begin + k] = lanes[k];
+    MOVE_BLOCK(__global, to + begin, __private, lanes, RAW(D), IS_WHOLE(to));
   }
 }
 #endif
@@ -253,7 +282,7 @@ KERNEL bernoulli(PLACE(out), CONST_PLACE(chances), ulong seed, ulong first_block
   __global RAW(D) *to = POINTER(D, out);
   EACH_DRAW {
     DRAWN;
-    for (int k = 0; k < count; k++) {
+    EACH_DRAWN(k) {
 #ifdef CHANCES
       CT chance = LOAD(D_P, __global, CONST_POINTER(D_P, chances) + begin + k);
       if (!(chance >= (CT)0 && chance <= (CT)1)) REPORT(faults, OP_ID, begin + k, FAULT_PROBABILITY);
