@@ -14,4 +14,7 @@ typedef struct ocl_region {
 /* The whole of a tensor, as it lies in another of its shape. */
 graft_status ocl_move_whole(const graft_exec *exec, const graft_tensor_desc *from, const graft_tensor_desc *to);
 
+/* Tensors with elements of one dtype, contiguous, one behind the other along a dim; by a GPU (join.c). */
+graft_status ocl_join(const graft_exec *exec, const graft_args_cat *args);
+
 #endif
