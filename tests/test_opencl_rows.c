@@ -140,25 +140,27 @@ typedef struct fused_program {
   const char *name;
   calls_fn calls;
   uint32_t whole, rows, outputs; /* inputs: matrices, then rows that are broadcast */
-  uint32_t nodes;                /* of one group */
+  uint32_t nodes, teams;         /* of one group; with a GPU's kernels at least so many, where no line is cut */
   bool columns;
 } fused_program;
 
 static const fused_program programs_of[] = {
-    {"softmax", softmax, 1, 0, 1, 5, false},
-    {"log_softmax", log_softmax, 2, 0, 4, 10, false},
-    {"layer_norm", layer_norm, 1, 2, 3, 13, false},
-    {"rms_norm", rms_norm, 1, 1, 1, 6, false},
-    {"norm_backward", norm_backward, 2, 1, 1, 15, false},
-    {"sums", sums, 2, 0, 4, 8, false},
-    {"bias_gradient", bias_gradient, 2, 1, 3, 6, true},
-    {"batch_norm", batch_norm, 1, 2, 1, 10, true},
+    {"softmax", softmax, 1, 0, 1, 5, 5, false},
+    {"log_softmax", log_softmax, 2, 0, 4, 10, 10, false},
+    {"layer_norm", layer_norm, 1, 2, 3, 13, 13, false},
+    {"rms_norm", rms_norm, 1, 1, 1, 6, 6, false},
+    {"norm_backward", norm_backward, 2, 1, 1, 15, 15, false},
+    {"sums", sums, 2, 0, 4, 8, 7, false},
+    {"bias_gradient", bias_gradient, 2, 1, 3, 6, 5, true},
+    {"batch_norm", batch_norm, 1, 2, 1, 10, 5, true},
 };
 
 /* Rows shorter than a vector, of some vectors and a rest, of some segments, and so long that subtotals come together;
  * and columns that are so. */
 static const int64_t of_rows[][2] = {{5, 3}, {7, 16}, {4, 205}, {6, 4205}, {3, 17000}, {517, 33}, {1, 70}};
 static const int64_t of_columns[][2] = {{3, 5}, {16, 7}, {205, 40}, {4205, 6}, {1100, 205}, {33, 517}, {70, 64}};
+
+static bool teams; /* with a GPU's kernels */
 
 static void compare_program(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns) {
   graft_tensor *in[4];
@@ -170,7 +172,8 @@ static void compare_program(const fused_program *p, graft_dtype dtype, int64_t r
                                   : "f64",
            (int)rows, (int)columns);
   for (uint32_t i = 0; i < count; i++) in[i] = sized(dtype, i < p->whole ? rows : 1, columns, i + 1);
-  const way w = {p->calls, NULL, count, p->outputs, p->nodes, 1};
+  const uint32_t least = teams && (rows == 1 || rows > 1000 || columns > 1000 || p->columns) ? 2 : p->teams;
+  const way w = {p->calls, NULL, count, p->outputs, teams ? least : p->nodes, 1, teams};
   compare(name, &w, in, in);
   release_all(in, count);
 }
@@ -195,7 +198,7 @@ END_TEST
 START_TEST(conversions_around_reductions) {
   if (!device) return;
   const graft_dtype dtypes[] = {GRAFT_BF16, GRAFT_F32};
-  const way w = {with_casts, &dtypes[_i], 2, 2, _i ? 10 : 12, 1};
+  const way w = {with_casts, &dtypes[_i], 2, 2, teams ? 6 : _i ? 10 : 12, 1, teams};
   graft_tensor *in[] = {sized(dtypes[_i], 4, 205, 1), sized(dtypes[_i], 1, 205, 2)};
   compare("conversions", &w, in, in);
   release_all(in, 2);
@@ -204,7 +207,7 @@ END_TEST
 
 START_TEST(writes_to_what_is_reduced) {
   if (!device) return;
-  const way w = {with_writes, NULL, 2, 2, 9, 1};
+  const way w = {with_writes, NULL, 2, 2, teams ? 6 : 9, 1, teams};
   graft_tensor *in[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
   graft_tensor *same[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
   compare("writes", &w, in, same);
@@ -213,9 +216,14 @@ START_TEST(writes_to_what_is_reduced) {
 }
 END_TEST
 
-/* With the kernels that take reductions, whatever the device is. */
+/* With kernels for CPUs and for GPUs, whatever the device is. */
 static void open_for_cpus(void) {
   device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
+}
+
+static void open_for_gpus(void) {
+  teams = true;
+  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
 }
 
 int main(void) {
@@ -224,5 +232,7 @@ int main(void) {
                               EACH(rows_and_columns, ROWS(programs_of)),
                               EACH(other_dtypes, ROWS(programs_of)),
                               {0}};
-  return run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
+  const int failed = run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
+  setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* these kernels take PoCL's optimizer long */
+  return run_suite("opencl_rows_of_teams", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
 }

@@ -13,8 +13,19 @@ typedef struct fused_number {
   const ocl_fused_op *op;
 } fused_number;
 
+/* What makes a reduction of partial results. */
+typedef struct last_pass {
+  ocl_kernel kernel;
+  int output; /* -1: nobody sees it */
+  int number; /* x */
+  size_t number_bytes;
+  uint64_t offset; /* of the partial results in memory of the group's own */
+} last_pass;
+
 struct graft_executable {
   ocl_kernel kernel;
+  last_pass lasts[OCL_FUSED_STAGES];
+  int nlasts;
   ocl_fused_op *ops;
   fused_number numbers[OCL_FUSED_NUMBERS];
   int nnumbers, noutputs, ninputs;
@@ -230,7 +241,7 @@ static void make_geometry(ocl_fused_kernel *k) {
   ocl_geometry_collapse(&k->geometry);
 }
 
-enum { SPACE_NUMBERS = OCL_GEOMETRY_NUMBERS + OCL_OPERANDS_MAX + 4 + OCL_FUSED_SLOTS };
+enum { SPACE_NUMBERS = OCL_GEOMETRY_NUMBERS + OCL_OPERANDS_MAX + 5 + OCL_FUSED_STAGES };
 
 /* What fused_chunks.cl takes; returns how many work-items that are. */
 static int64_t lay_chunks(const ocl_fused_kernel *k, int64_t *numbers, int *count) {
@@ -242,16 +253,10 @@ static int64_t lay_chunks(const ocl_fused_kernel *k, int64_t *numbers, int *coun
   return items;
 }
 
-static int64_t count_elements(const ocl_fused_space *space, bool reduced) {
-  int64_t count = 1;
-  for (int d = 0; d < space->ndim; d++) count *= (space->reduced >> d & 1) == reduced ? space->shape[d] : 1;
-  return count;
-}
-
 /* What fused_rows.cl takes. A column is as long as there are rows; a work-item takes some that stand side by side. */
 static int64_t lay_rows(const ocl_fused_kernel *k, int64_t *numbers, int *count, uint64_t *scratch_bytes) {
   enum { LINE = 64 };
-  const int64_t length = count_elements(&k->space, true), lines = count_elements(&k->space, false);
+  const int64_t length = ocl_fused_length(&k->space), lines = ocl_fused_lines(&k->space);
   const int64_t step = k->space.rows ? 1 : k->device->vector_width, most = 8 * (int64_t)k->device->compute_units;
   const int64_t per_item = ocl_round_up(ocl_ceil_divide(lines, most), step), items = ocl_ceil_divide(lines, per_item);
   int n = ocl_geometry_numbers(&k->geometry, numbers);
@@ -271,6 +276,46 @@ static int64_t lay_rows(const ocl_fused_kernel *k, int64_t *numbers, int *count,
   return items;
 }
 
+static int64_t lay(const ocl_fused_kernel *k, int64_t *numbers, int *count, uint64_t *scratch_bytes) {
+  if (!k->space.reduced) return lay_chunks(k, numbers, count);
+  return (ocl_fused_has_teams(k) ? ocl_fused_lay_teams : lay_rows)(k, numbers, count, scratch_bytes);
+}
+
+/* Which output a stage's result is; -1: none. */
+static int output_of(const ocl_fused_kernel *k, int value) {
+  int i = k->noutputs - 1;
+  while (i >= 0 && (value < 0 || k->outputs[i].value != value)) i--;
+  return i;
+}
+
+static bool is_result(const ocl_fused_kernel *k, int value) {
+  bool is = false;
+  for (int s = 0; s < k->nstages; s++) is = is || k->stages[s].value == value;
+  return is;
+}
+
+/* Where a line has several splits: eager kernels that make each result of what these leave. Lines are numbered as their
+ * rows of partial results are, and of what a line has one of only results are written. */
+static graft_status prepare_lasts(compiling *c) {
+  const ocl_fused_kernel *k = &c->kernel;
+  graft_executable *made = c->made;
+  if (k->space.team.splits < 2) return GRAFT_OK;
+  if (k->geometry.rank > 1 || k->nphases > 1) return GRAFT_UNIMPLEMENTED;
+  for (int i = 0; i < k->noutputs; i++) {
+    if (!k->outputs[i].view.whole && !is_result(k, k->outputs[i].value)) return GRAFT_UNIMPLEMENTED;
+  }
+  graft_status status = GRAFT_OK;
+  for (int s = 0; s < k->nstages && status == GRAFT_OK; s++) {
+    const ocl_fused_stage *stage = &k->stages[s];
+    last_pass *last = &made->lasts[made->nlasts++];
+    const ocl_reduction_pass pass = ocl_reduction_last(k->device, &stage->pass, k->space.team.splits);
+    *last = (last_pass){.output = output_of(k, stage->value), .number = stage->number};
+    last->number_bytes = ocl_number_as(&(ocl_number){0}, stage->pass.accumulator, &(ocl_value){0});
+    status = ocl_reduction_prepare_teams(&last->kernel, c->exec->device, &pass);
+  }
+  return status;
+}
+
 static graft_status make_kernel(compiling *c) {
   int64_t space[SPACE_NUMBERS];
   int count;
@@ -279,25 +324,30 @@ static graft_status make_kernel(compiling *c) {
   k->device = device;
   k->ops = c->made->ops;
   k->nnumbers = c->made->nnumbers;
-  k->local = device->is_cpu ? 1 : 128;
+  k->local = device->is_cpu ? 1 : ocl_fused_has_teams(k) ? 256 : 128; /* of teams: as the eager kernel has them */
+  if (ocl_fused_has_teams(k)) k->held = ocl_fused_held_steps(k);
   if (!ocl_fused_plan(k)) return GRAFT_UNIMPLEMENTED;
   make_geometry(k);
-  const int64_t items =
-      k->space.reduced ? lay_rows(k, space, &count, &c->made->scratch_bytes) : lay_chunks(k, space, &count);
+  graft_status status = prepare_lasts(c);
+  if (status != GRAFT_OK) return status;
+  const int64_t items = lay(k, space, &count, &c->made->scratch_bytes);
+  for (int i = 0; i < c->made->nlasts; i++) c->made->lasts[i].offset = (uint64_t)space[count - k->nstages + i];
   const size_t bytes = sizeof *space * (size_t)count, tensor = sizeof(cl_mem) + sizeof(uint64_t);
   const size_t tensors = (size_t)k->geometry.operands + (c->made->scratch_bytes > 0);
   if (bytes + tensor * tensors + sizeof(int64_t) * (size_t)k->nnumbers > device->parameter_bytes)
     return GRAFT_UNIMPLEMENTED;
   ocl_text text = {0};
   ocl_fused_write(&text, k);
-  graft_status status = ocl_kernel_init_whole(&c->made->kernel, device, &text, "pointwise/fused", "fused");
+  status = ocl_kernel_init_whole(&c->made->kernel, device, &text, "pointwise/fused", "fused");
   ocl_text_free(&text);
   ocl_kernel_size(&c->made->kernel, items, k->local);
+  if (c->made->nlasts > 0) c->made->kernel.global[1] = (size_t)k->space.team.splits;
   return status == GRAFT_OK ? ocl_kernel_set(&c->made->kernel, 1, &(ocl_argument){bytes, space}) : status;
 }
 
 graft_status ocl_fused_destroy(graft_executable *executable) {
   ocl_kernel_destroy(&executable->kernel);
+  for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
   free(executable->ops);
   free(executable);
   return GRAFT_OK;
@@ -349,6 +399,17 @@ static graft_status fill_numbers(const graft_exec *exec, const graft_executable 
   return status;
 }
 
+static graft_status run_last(const graft_exec *exec, graft_executable *e, int number, ocl_place scratch,
+                             const graft_graph_run_args *args, const int64_t *numbers) {
+  last_pass *last = &e->lasts[number];
+  if (last->output < 0) return GRAFT_OK;
+  const ocl_place out = ocl_place_of(args->outputs[last->output]),
+                  from = {scratch.buffer, scratch.offset + last->offset};
+  const ocl_argument arguments[] = {
+      OCL_PLACE(out), OCL_PLACE(from), OCL_PLACE(from), {last->number_bytes, &numbers[last->number]}};
+  return ocl_launch(&last->kernel, exec->stream, OCL_ALL(arguments));
+}
+
 graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args) {
   ocl_argument arguments[2 * OCL_FUSED_TENSORS + 3];
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
@@ -365,5 +426,7 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
     arguments[n++] = (ocl_argument){sizeof(uint64_t), &scratch.offset};
   }
   arguments[n++] = (ocl_argument){sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
-  return ocl_launch(&e->kernel, exec->stream, n, arguments);
+  status = ocl_launch(&e->kernel, exec->stream, n, arguments);
+  for (int i = 0; i < e->nlasts && status == GRAFT_OK; i++) status = run_last(exec, e, i, scratch, args, numbers);
+  return status;
 }

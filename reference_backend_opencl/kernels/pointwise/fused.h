@@ -20,6 +20,12 @@ enum {
 
 /* ---- What a group runs over ---- */
 
+/* How a GPU's work-items share lines, as the eager kernels of all reductions at hand do (ocl_reduction_layout). */
+typedef struct ocl_fused_team {
+  int64_t vec, at_once, width, depth;
+  int64_t splits; /* more than 1: the kernel leaves partial results, and nothing in it needs the reductions' own */
+} ocl_fused_team;
+
 /* The elements of its pointwise calls. With reductions, either the dimensions that these take away are the last ones,
  * and each place of the others is a row; or they are the first ones, and each place of the others is a column. */
 typedef struct ocl_fused_space {
@@ -27,6 +33,7 @@ typedef struct ocl_fused_space {
   int64_t shape[OCL_DIMS_MAX];
   uint32_t reduced; /* bit d: dimension d; none: no reductions */
   bool rows;
+  ocl_fused_team team; /* of a GPU, with reductions */
 } ocl_fused_space;
 
 /* Which elements of its storage a tensor names, at each place of a space. */
@@ -125,13 +132,27 @@ typedef struct ocl_fused_kernel {
   ocl_geometry geometry;                           /* of rows: without the elements of a row */
   int64_t inner[OCL_FUSED_TENSORS];                /* strides of these; or from column to column */
   size_t local;
+  int held; /* of a GPU: so many steps of a line are all that a work-item has, and it keeps their values; 0: it does not
+             */
 } ocl_fused_kernel;
 
+/* Whether work-items share lines. */
+static inline bool ocl_fused_has_teams(const ocl_fused_kernel *kernel) {
+  return kernel->space.reduced && !kernel->device->is_cpu;
+}
+/* Lines, and the elements of each. */
+int64_t ocl_fused_lines(const ocl_fused_space *space);
+int64_t ocl_fused_length(const ocl_fused_space *space);
 /* Phases, and what is done in each. False: too many, or too much to keep. */
 bool ocl_fused_plan(ocl_fused_kernel *kernel);
 void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *kernel);
 /* The kernel itself, for the end of the last section. */
 void ocl_fused_write_kernel(ocl_text *text, const ocl_fused_kernel *kernel);
+void ocl_fused_write_teams(ocl_text *text, const ocl_fused_kernel *kernel); /* behind its parameters, for a GPU */
+/* How many steps of a line a work-item can hold; 0: it has more. */
+int ocl_fused_held_steps(const ocl_fused_kernel *kernel);
+/* What fused_teams.cl takes; returns how many work-items that are. */
+int64_t ocl_fused_lay_teams(const ocl_fused_kernel *kernel, int64_t *numbers, int *count, uint64_t *scratch_bytes);
 
 /* The functions of ocl_graph_api. */
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled);

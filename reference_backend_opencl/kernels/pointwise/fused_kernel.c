@@ -1,21 +1,32 @@
 /* The text of a fused kernel itself: values are variables, calls are calls of the functions that stand before it. */
-#include "kernels/pointwise/fused.h"
+#include "kernels/pointwise/fused_write.h"
+
+#include <stdio.h>
 
 static int inner_kind(int64_t stride) {
   return stride == 0 || stride == 1 ? (int)stride : 2;
 }
 
-/* One of a row is one for all of it; else each vector has its own. */
-static void add_value(ocl_text *text, const ocl_fused_kernel *k, int value, int vector) {
-  if (k->values[value].kept && k->space.rows)
-    ocl_text_add(text, "r_%d", value);
-  else
-    ocl_text_add(text, "v%d_%d", vector, value);
+int ocl_fused_lanes(const ocl_fused_kernel *k) {
+  const int width = (int)k->device->vector_width, step = (int)k->space.team.vec;
+  return step < width ? step : width;
 }
 
-static void declare(ocl_text *text, const ocl_fused_kernel *k, int value, int vector) {
+int ocl_fused_parts(const ocl_fused_kernel *k) {
+  return (int)k->space.team.vec / ocl_fused_lanes(k);
+}
+
+void ocl_fused_add_value(ocl_text *text, const ocl_fused_kernel *k, int value, int vector) {
+  const bool kept = k->values[value].kept;
+  if (kept && k->space.rows)
+    ocl_text_add(text, "r_%d", value);
+  else
+    ocl_text_add(text, "v%d_%d", kept && ocl_fused_has_teams(k) ? vector % ocl_fused_parts(k) : vector, value);
+}
+
+void ocl_fused_declare(ocl_text *text, const ocl_fused_kernel *k, int value, int vector) {
   ocl_text_add(text, "VEC_OF(RAW(%s)) ", k->values[value].dtype->name);
-  add_value(text, k, value, vector);
+  ocl_fused_add_value(text, k, value, vector);
   ocl_text_add(text, ";\n");
 }
 
@@ -25,12 +36,12 @@ static void write_parameters(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "KERNEL fused(");
   for (int i = 0; i < k->noutputs; i++) ocl_text_add(text, "PLACE(out_%d), ", i);
   for (int i = 0; i < k->ninputs; i++) ocl_text_add(text, "CONST_PLACE(in_%d), ", i);
-  if (k->nslots > 0) ocl_text_add(text, "PLACE(scratch), ");
+  if (k->nslots > 0 || k->space.team.splits > 1) ocl_text_add(text, "PLACE(scratch), ");
   ocl_text_add(text, "numbers given, space shape) {\n");
 }
 
 /* Where each operand begins: with the row at hand, or at its first element. */
-static void write_begins(ocl_text *text, const ocl_fused_kernel *k, bool of_row) {
+void ocl_fused_write_begins(ocl_text *text, const ocl_fused_kernel *k, bool of_row) {
   for (int i = 0; i < k->geometry.operands; i++) {
     const bool out = i < k->noutputs;
     const int at = out ? i : i - k->noutputs;
@@ -44,32 +55,32 @@ static void write_begins(ocl_text *text, const ocl_fused_kernel *k, bool of_row)
 
 /* ---- what one call is ---- */
 
-static void add_number(ocl_text *text, const ocl_dtype *compute, int number) {
+void ocl_fused_add_number(ocl_text *text, const ocl_dtype *compute, int number) {
   if (number < 0)
     ocl_text_add(text, "0");
   else
     ocl_text_add(text, "NUMBER_%s(given.at[%d])", compute->compute, number);
 }
 
-static void write_call(ocl_text *text, const ocl_fused_kernel *k, int number, int vector) {
+void ocl_fused_write_call(ocl_text *text, const ocl_fused_kernel *k, int number, int vector) {
   const ocl_fused_op *op = &k->ops[number];
   ocl_text_add(text, "op_%d(&", number);
-  add_value(text, k, op->value, vector);
+  ocl_fused_add_value(text, k, op->value, vector);
   if (op->recipe->second) {
     ocl_text_add(text, ", &");
-    add_value(text, k, op->second_value, vector);
+    ocl_fused_add_value(text, k, op->second_value, vector);
   }
   for (int i = 0; i < op->operands.inputs; i++) {
     const bool is_number = ocl_is_value(op->operands.input[i]);
     ocl_text_add(text, is_number ? ", " : ", &");
     if (is_number)
-      add_number(text, op->compute, op->input_number[i]);
+      ocl_fused_add_number(text, op->compute, op->input_number[i]);
     else
-      add_value(text, k, op->input_value[i], vector);
+      ocl_fused_add_value(text, k, op->input_value[i], vector);
   }
   for (int i = 0; i < OCL_SCALARS_MAX; i++) {
     ocl_text_add(text, ", ");
-    add_number(text, op->compute, op->scalar_number[i]);
+    ocl_fused_add_number(text, op->compute, op->scalar_number[i]);
   }
   ocl_text_add(text, ");\n");
 }
@@ -83,24 +94,30 @@ static step step_of(const ocl_fused_kernel *k) {
   return k->space.reduced && !k->space.rows ? IN_COLUMNS : IN_ROW;
 }
 
-/* FETCH(value, dtype, row, inner, step, place) or PUT: a vector of an operand. */
-static void write_access(ocl_text *text, const ocl_fused_kernel *k, int operand, int vector, step step) {
+/* FETCH(value, dtype, row, inner, step, place) or PUT. */
+void ocl_fused_write_access(ocl_text *text, const ocl_fused_kernel *k, int operand, int vector, const char *row,
+                            const char *place) {
   const bool out = operand < k->noutputs;
   const int at = out ? operand : operand - k->noutputs, value = out ? k->outputs[at].value : k->inputs[at].value;
   const int64_t inner = k->space.reduced ? k->inner[operand] : k->geometry.stride[operand][0];
   ocl_text_add(text, out ? "PUT(" : "FETCH(");
-  add_value(text, k, value, vector);
+  ocl_fused_add_value(text, k, value, vector);
   ocl_text_add(text, ", %s, (row_%s_%d", k->values[value].dtype->name, out ? "out" : "in", at);
-  if (step == IN_COLUMNS) ocl_text_add(text, " + i * shape.stride[%d].along[0]", operand);
-  ocl_text_add(text, "), %d, %s[%d]%s, (%s + %d * VEC))\n", inner_kind(inner),
-               k->space.reduced ? "shape.inner" : "shape.stride", operand, k->space.reduced ? "" : ".along[0]",
-               step == IN_ROW ? "i" : "j", vector);
+  if (row) ocl_text_add(text, " + %s * shape.stride[%d].along[0]", row, operand);
+  ocl_text_add(text, "), %d, %s[%d]%s, (%s))\n", inner_kind(inner), k->space.reduced ? "shape.inner" : "shape.stride",
+               operand, k->space.reduced ? "" : ".along[0]", place);
+}
+
+static void write_access(ocl_text *text, const ocl_fused_kernel *k, int operand, int vector, step step) {
+  char place[32];
+  snprintf(place, sizeof place, "%s + %d * VEC", step == IN_ROW ? "i" : "j", vector);
+  ocl_fused_write_access(text, k, operand, vector, step == IN_COLUMNS ? "i" : NULL, place);
 }
 
 static void write_slot(ocl_text *text, const ocl_fused_kernel *k, int slot, int vector, bool store) {
   const int value = k->slots[slot];
   ocl_text_add(text, store ? "PUT(" : "FETCH(");
-  add_value(text, k, value, vector);
+  ocl_fused_add_value(text, k, value, vector);
   ocl_text_add(text, ", %s, slot_%d, 1, 1, (i + %d * VEC))\n", k->values[value].dtype->name, slot, vector);
 }
 
@@ -108,7 +125,7 @@ static void write_slot(ocl_text *text, const ocl_fused_kernel *k, int slot, int 
 
 static void write_fetches(ocl_text *text, const ocl_fused_kernel *k, int phase, int vector) {
   for (int v = 0; v < k->nvalues; v++) {
-    if (!k->values[v].kept) declare(text, k, v, vector);
+    if (!k->values[v].kept) ocl_fused_declare(text, k, v, vector);
   }
   for (int i = 0; i < k->ninputs; i++) {
     const ocl_fused_value *value = &k->values[k->inputs[i].value];
@@ -132,7 +149,7 @@ static void write_puts(ocl_text *text, const ocl_fused_kernel *k, int phase, int
 static void write_take(ocl_text *text, const ocl_fused_kernel *k, int stage, int vector) {
   const ocl_fused_stage *s = &k->stages[stage];
   ocl_text_add(text, "t%d_%d = take_%d(t%d_%d, &", vector, stage, stage, vector, stage);
-  add_value(text, k, s->source, vector);
+  ocl_fused_add_value(text, k, s->source, vector);
   if (s->shift >= 0)
     ocl_text_add(text, ", s%d_%d, n);\n", k->space.rows ? 0 : vector, s->shift);
   else
@@ -142,7 +159,7 @@ static void write_take(ocl_text *text, const ocl_fused_kernel *k, int stage, int
 static void write_step(ocl_text *text, const ocl_fused_kernel *k, int phase, int vectors) {
   for (int v = 0; v < vectors; v++) write_fetches(text, k, phase, v);
   for (int i = 0; i < k->nops; i++) {
-    for (int v = 0; v < vectors && k->runs[phase][i]; v++) write_call(text, k, i, v);
+    for (int v = 0; v < vectors && k->runs[phase][i]; v++) ocl_fused_write_call(text, k, i, v);
   }
   for (int s = 0; s < k->nstages; s++) {
     for (int v = 0; v < vectors && k->stages[s].phase == phase; v++) write_take(text, k, s, v);
@@ -157,7 +174,7 @@ static void write_chunks(ocl_text *text, const ocl_fused_kernel *k) {
                "long first = (long)get_global_id(0) * shape.per_item;\n"
                "long last = min(first + shape.per_item, shape.chunks);\n"
                "for (long at = first; at < last; at++) {\nBEGIN_CHUNK(at)\n");
-  write_begins(text, k, true);
+  ocl_fused_write_begins(text, k, true);
   if (k->device->is_cpu) {
     ocl_text_add(text, "for (; i + 2 * VEC <= end; i += 2 * VEC) {\nconst int n = VEC;\n");
     write_step(text, k, 0, 2);
@@ -214,11 +231,11 @@ static void close_stages(ocl_text *text, const ocl_fused_kernel *k, int phase, i
         ocl_text_add(text, "s%d_%d, ", v, stage->shift);
       else
         ocl_text_add(text, "0, ");
-      add_number(text, stage->pass.accumulator, stage->number);
+      ocl_fused_add_number(text, stage->pass.accumulator, stage->number);
       ocl_text_add(text, ");\n");
       if (stage->value < 0) continue;
       ocl_text_add(text, "give_%d(&", s);
-      add_value(text, k, stage->value, v);
+      ocl_fused_add_value(text, k, stage->value, v);
       ocl_text_add(text, ", s%d_%d);\n", v, s);
     }
   }
@@ -228,7 +245,7 @@ static void close_stages(ocl_text *text, const ocl_fused_kernel *k, int phase, i
 static void open_line(ocl_text *text, const ocl_fused_kernel *k, int vectors) {
   for (int w = 0; w < vectors; w++) {
     for (int v = 0; v < k->nvalues; v++) {
-      if (k->values[v].kept) declare(text, k, v, w);
+      if (k->values[v].kept) ocl_fused_declare(text, k, v, w);
     }
     for (int s = 0; s < k->nstages; s++)
       ocl_text_add(text, "VEC_OF(%s) s%d_%d;\n", k->stages[s].pass.accumulator->compute, w, s);
@@ -244,11 +261,11 @@ static void open_line(ocl_text *text, const ocl_fused_kernel *k, int vectors) {
 }
 
 /* The calls on what a line has one of that can be made before this phase. */
-static void write_kept(ocl_text *text, const ocl_fused_kernel *k, int phase, int vectors) {
+void ocl_fused_write_kept(ocl_text *text, const ocl_fused_kernel *k, int phase, int vectors) {
   for (int i = 0; i < k->nops; i++) {
     if (!ocl_fused_computes(&k->ops[i])) continue;
     const ocl_fused_value *value = &k->values[k->ops[i].value];
-    for (int w = 0; w < vectors && value->kept && value->phase == phase; w++) write_call(text, k, i, w);
+    for (int w = 0; w < vectors && value->kept && value->phase == phase; w++) ocl_fused_write_call(text, k, i, w);
   }
 }
 
@@ -307,15 +324,15 @@ static void write_rows(ocl_text *text, const ocl_fused_kernel *k) {
                "long first = (long)get_global_id(0) * shape.per_item;\n"
                "long last = min(first + shape.per_item, shape.lines);\n"
                "for (long at = first; at < last; at++) {\nBEGIN_ROW(at)\n");
-  write_begins(text, k, true);
+  ocl_fused_write_begins(text, k, true);
   open_line(text, k, 1);
   for (int phase = 0; phase < k->nphases; phase++) {
-    write_kept(text, k, phase, 1);
+    ocl_fused_write_kept(text, k, phase, 1);
     ocl_text_add(text, "{\n");
     (has_stages(k, phase) ? write_row_segments : write_row_end)(text, k, phase);
     ocl_text_add(text, "}\n");
   }
-  write_kept(text, k, k->nphases, 1);
+  ocl_fused_write_kept(text, k, k->nphases, 1);
   close_line(text, k, 1);
   ocl_text_add(text, "}\n");
 }
@@ -324,7 +341,7 @@ static void write_rows(ocl_text *text, const ocl_fused_kernel *k) {
 static void write_columns_at(ocl_text *text, const ocl_fused_kernel *k, int vectors) {
   open_line(text, k, vectors);
   for (int phase = 0; phase < k->nphases; phase++) {
-    write_kept(text, k, phase, vectors);
+    ocl_fused_write_kept(text, k, phase, vectors);
     ocl_text_add(text, "{\n");
     open_stages(text, k, phase, vectors);
     ocl_text_add(text,
@@ -340,14 +357,14 @@ static void write_columns_at(ocl_text *text, const ocl_fused_kernel *k, int vect
     close_stages(text, k, phase, vectors);
     ocl_text_add(text, "}\n");
   }
-  write_kept(text, k, k->nphases, vectors);
+  ocl_fused_write_kept(text, k, k->nphases, vectors);
   close_line(text, k, vectors);
 }
 
 /* As much of a row at once as is worth going to another page of memory for. */
 static void write_columns(ocl_text *text, const ocl_fused_kernel *k) {
   enum { WIDE = 4 };
-  write_begins(text, k, false);
+  ocl_fused_write_begins(text, k, false);
   ocl_text_add(text,
                "long j = (long)get_global_id(0) * shape.per_item;\n"
                "long last = min(j + shape.per_item, shape.lines);\n"
@@ -359,14 +376,22 @@ static void write_columns(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "}\n");
 }
 
+/* What lays the elements over the device. */
+static const char *space_of(const ocl_fused_kernel *k) {
+  if (!k->space.reduced) return "pointwise/fused_chunks";
+  return ocl_fused_has_teams(k) ? "pointwise/fused_teams" : "pointwise/fused_rows";
+}
+
 void ocl_fused_write_kernel(ocl_text *text, const ocl_fused_kernel *k) {
-  ocl_text_add(text, "#define RANK %d\n#define OPERANDS %d\n#define NUMBERS %d\n#define SLOTS %d\n%s%s",
-               k->geometry.rank, k->geometry.operands, k->nnumbers > 0 ? k->nnumbers : 1, k->nslots > 0 ? k->nslots : 1,
-               ocl_kernel_source("pointwise/fused"),
-               ocl_kernel_source(k->space.reduced ? "pointwise/fused_rows" : "pointwise/fused_chunks"));
+  ocl_text_add(text, "#define RANK %d\n#define OPERANDS %d\n#define NUMBERS %d\n#define SLOTS %d\n", k->geometry.rank,
+               k->geometry.operands, k->nnumbers > 0 ? k->nnumbers : 1, k->nslots > 0 ? k->nslots : 1);
+  ocl_text_add(text, "#define STAGES %d\n%s%s", k->nstages, ocl_kernel_source("pointwise/fused"),
+               ocl_kernel_source(space_of(k)));
   write_parameters(text, k);
   if (!k->space.reduced)
     write_chunks(text, k);
+  else if (ocl_fused_has_teams(k))
+    ocl_fused_write_teams(text, k);
   else if (k->space.rows)
     write_rows(text, k);
   else

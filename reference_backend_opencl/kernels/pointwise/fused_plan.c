@@ -60,9 +60,10 @@ static int cost_of(const ocl_fused_kernel *k, int value) {
   return cost;
 }
 
-/* Columns have no memory of their own. */
+/* Columns have no memory of their own, nor do work-items that share a line; these may have all of it in registers. */
 static bool is_made_again(const ocl_fused_kernel *k, int value) {
   enum { LITTLE = 3 };
+  if (ocl_fused_has_teams(k)) return !k->held;
   return !k->space.rows || cost_of(k, value) <= LITTLE;
 }
 
@@ -76,7 +77,7 @@ static void need_operands(ocl_fused_kernel *k, int phase, const ocl_fused_op *op
 static bool keep(ocl_fused_kernel *k, int value) {
   ocl_fused_value *v = &k->values[value];
   k->needed[v->phase][value] = true;
-  if (v->slot >= 0) return true;
+  if (v->slot >= 0 || k->held) return true;
   if (k->nslots == OCL_FUSED_SLOTS) return false;
   v->slot = k->nslots;
   k->slots[k->nslots++] = value;

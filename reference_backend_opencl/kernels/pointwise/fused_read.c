@@ -85,16 +85,25 @@ bool ocl_fused_merge(const ocl_fused_space *a, const ocl_fused_space *b, ocl_fus
   int at[OCL_DIMS_MAX];
   const bool same_shape = a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
   *both = a->reduced ? *a : *b;
-  if (same_shape) return !a->reduced || !b->reduced || (a->reduced == b->reduced && a->rows == b->rows);
+  const bool same_lines = a->reduced == b->reduced && a->rows == b->rows && !memcmp(&a->team, &b->team, sizeof a->team);
+  if (same_shape) return !a->reduced || !b->reduced || same_lines;
   return a->reduced && !b->reduced && match_kept(a, b->ndim, b->shape, at);
 }
 
 /* ---- reductions ---- */
 
-static int64_t length_of(const ocl_fused_space *space) {
-  int64_t length = 1;
-  for (int d = 0; d < space->ndim; d++) length *= space->reduced >> d & 1 ? space->shape[d] : 1;
-  return length;
+static int64_t count_elements(const ocl_fused_space *space, bool reduced) {
+  int64_t count = 1;
+  for (int d = 0; d < space->ndim; d++) count *= (space->reduced >> d & 1) == reduced ? space->shape[d] : 1;
+  return count;
+}
+
+int64_t ocl_fused_lines(const ocl_fused_space *space) {
+  return count_elements(space, false);
+}
+
+int64_t ocl_fused_length(const ocl_fused_space *space) {
+  return count_elements(space, true);
 }
 
 /* Dimensions that are reduced stand together, the others before them or behind. */
@@ -122,19 +131,38 @@ static bool goes_through(const ocl_fused_op *op, const ocl_reduction_pass *pass)
 /* Rows that are short are many in a vector elsewhere; where there are few, cores have nothing to do; and of a long one
  * the eager kernel makes several parts. */
 static bool is_worth_it(const graft_device *device, const ocl_fused_op *op, int64_t elements) {
-  const int64_t length = length_of(&op->space), rows = elements / length, few = 32768;
+  const int64_t length = ocl_fused_length(&op->space), rows = elements / length, few = 32768;
+  if (length < 2 || !device->is_cpu) return length > 1;
   for (int i = 0; i < op->results; i++) {
     if (ocl_reduction_splits(device, &op->pass[i]) > 1) return false;
   }
-  if (length < 2) return false;
   if (elements <= few) return true;
   return op->space.rows ? length >= device->vector_width && rows >= device->compute_units
                         : rows >= device->vector_width * (int64_t)device->compute_units;
 }
 
+/* How a GPU's work-items share the lines of a pass. False: in a way that the fused kernel does not know. */
+static bool find_team(const graft_device *device, const ocl_reduction_pass *pass, ocl_fused_team *team) {
+  const ocl_reduction_layout l = ocl_reduction_lay_team(pass);
+  const int64_t splits = ocl_reduction_team_splits(device, pass);
+  *team = (ocl_fused_team){.vec = l.vec, .at_once = l.at_once, .width = l.width, .depth = l.depth, .splits = splits};
+  if (splits > 1 && pass->shifted) return false; /* s is found before the pass that needs it */
+  const bool in_one_run = pass->kept.rank == 1;  /* so that partial results, and columns, are numbered as lines are */
+  return l.rest == 0 && (in_one_run || (pass->rows && splits == 1));
+}
+
+/* The same for all results of a call. */
+static bool share_team(const graft_device *device, const ocl_reduction_pass *pass, bool is_first,
+                       ocl_fused_space *space) {
+  ocl_fused_team team = {0};
+  if (!device->is_cpu && !find_team(device, pass, &team)) return false;
+  if (is_first) space->team = team;
+  return !memcmp(&team, &space->team, sizeof team);
+}
+
 static bool read_reduction(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
   ocl_reduction_call from;
-  if (!device->is_cpu || !ocl_reduction_read(call, &from)) return false;
+  if (!ocl_reduction_read(call, &from)) return false;
   const graft_dl_tensor *in = &from.in->dl;
   const int64_t elements = ocl_elements(from.in);
   if (in->ndim == 0 || in->ndim > OCL_DIMS_MAX || elements == 0) return false;
@@ -151,6 +179,7 @@ static bool read_reduction(const graft_device *device, const ocl_call *call, ocl
     if (i == 0) op->space.rows = pass->rows;
     if (pass->in->class == OCL_CLASS_COMPLEX || pass->out->class == OCL_CLASS_COMPLEX) return false;
     if (!is_in_order(&op->space) || !goes_through(op, pass)) return false;
+    if (!share_team(device, pass, i == 0, &op->space)) return false;
     op->numbers += pass->shifted ? 2 : 1;
     for (ocl_reduction_pass s = *pass; s.shifted;) {
       s = ocl_reduction_shift(device, &s);

@@ -11,19 +11,6 @@ typedef struct {
   long slot[SLOTS]; /* and where in it each value lies */
 } space;
 
-/* Where row `at` begins in each operand. */
-#define BEGIN_ROW(at)                                                                           \
-  long outer = at, start[OPERANDS];                                                             \
-  for (int k = 0; k < OPERANDS; k++) start[k] = 0;                                              \
-  for (int d = 0; d < RANK; d++) {                                                              \
-    long place = outer;                                                                         \
-    if (d + 1 < RANK) {                                                                         \
-      place = outer % shape.size[d];                                                            \
-      outer /= shape.size[d];                                                                   \
-    }                                                                                           \
-    for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];            \
-  }
-
 #define SLOT_AT(dtype, number) \
   ((__global RAW(dtype) *)(scratch + offset_scratch + get_global_id(0) * shape.scratch + shape.slot[number]))
 

@@ -142,11 +142,20 @@ static void write_ops(ocl_text *text, const ocl_fused_kernel *k, const ocl_dtype
   ocl_text_free(&head);
 }
 
+/* Lanes of a stage's totals, and the functions that it is made of. */
+static unsigned stage_vec(const ocl_fused_kernel *k) {
+  return ocl_fused_has_teams(k) ? (unsigned)k->space.team.vec : k->device->vector_width;
+}
+
+static const char *stage_functions(const ocl_fused_kernel *k) {
+  return ocl_kernel_source(ocl_fused_has_teams(k) ? "pointwise/fused_team_stage" : "pointwise/fused_stage");
+}
+
 /* A reduction: its formula is made of macros, so that it has a section of its own. */
 static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, bool last) {
   ocl_text head = {0};
-  ocl_reduction_head(&head, &k->stages[number].pass, k->device->vector_width, k->local);
-  ocl_text_add(&head, "#define STAGE %d\n", number);
+  ocl_reduction_head(&head, &k->stages[number].pass, stage_vec(k), k->local);
+  ocl_text_add(&head, "#define STAGE %d\n#define D_TOTAL %s\n", number, k->stages[number].pass.accumulator->name);
   if (head.failed) {
     text->failed = true;
     return;
@@ -154,7 +163,7 @@ static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, b
   const section s = {.number = number,
                      .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("reduction/formula")},
                      .nparts = 3};
-  const char *functions = ocl_kernel_source("pointwise/fused_stage");
+  const char *functions = stage_functions(k);
   open_section(text, &s);
   ocl_text_add(text, "%s", functions);
   if (last) ocl_fused_write_kernel(text, k);
@@ -165,11 +174,41 @@ static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, b
   ocl_text_free(&head);
 }
 
+/* Local memory that a work-group's stages ask for, in elements of fused_teams.cl. */
+static int64_t shared_elements(const ocl_fused_kernel *k) {
+  enum { ELEMENT = 64 };
+  int64_t most = 1;
+  for (int s = 0; s < k->nstages; s++) {
+    const int64_t lanes = k->space.rows ? 1 : k->space.team.vec;
+    const int64_t bytes = (int64_t)ocl_number_as(&(ocl_number){0}, k->stages[s].pass.accumulator, &(ocl_value){0});
+    most = ocl_larger(most, ocl_ceil_divide((int64_t)k->local * lanes * bytes, ELEMENT));
+  }
+  return most;
+}
+
+/* Of teams the kernel has a section of its own: its vectors are those of the ops, not those of a stage. */
+static void write_team_kernel(ocl_text *text, const ocl_fused_kernel *k, int number) {
+  ocl_text head = {0};
+  ocl_head_types(&head, ocl_dtype_of(k->device, GRAFT_F32), k->device->vector_width, k->local);
+  ocl_text_add(&head, "#define TEAM_VEC %d\n#define SHARED %d\n", (int)k->space.team.vec, (int)shared_elements(k));
+  if (head.failed) {
+    text->failed = true;
+    return;
+  }
+  open_section(text,
+               &(section){.number = number, .parts = {head.items, ocl_kernel_source("core/common")}, .nparts = 2});
+  ocl_fused_write_kernel(text, k);
+  ocl_text_free(&head);
+}
+
 void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *k) {
+  const bool teams = ocl_fused_has_teams(k);
   int number = 0, at = next_section(k, 0);
-  for (; number < k->nstages; number++) write_stage(text, k, number, number + 1 == k->nstages && at == k->nops);
+  for (; number < k->nstages; number++)
+    write_stage(text, k, number, number + 1 == k->nstages && at == k->nops && !teams);
   for (int next; at < k->nops; at = next, number++) {
     next = next_section(k, at + 1);
-    write_ops(text, k, k->ops[at].compute, number, next == k->nops);
+    write_ops(text, k, k->ops[at].compute, number, next == k->nops && !teams);
   }
+  if (teams) write_team_kernel(text, k, number);
 }

@@ -206,13 +206,25 @@ static bool is_wanted(const grouping *g, uint32_t n) {
   return g->nmembers == 0;
 }
 
+/* Whether the node reads what a reduction of the group gives. */
+static bool reads_result(const grouping *g, const candidate *c) {
+  for (int i = 0; i < g->nmembers; i++) {
+    const candidate *other = &g->nodes[g->members[i]];
+    if (other->stages > 0 &&
+        share(other->node->writes, other->node->write_count, c->node->reads, c->node->read_count)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   ocl_fused_space space;
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
       g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
-      clashes(&space, c->node, c->node)) {
+      clashes(&space, c->node, c->node) || (space.team.splits > 1 && reads_result(g, c))) {
     return false;
   }
   for (int i = 0; i < g->nmembers; i++) {

@@ -119,28 +119,41 @@ static int64_t choose_splits(const graft_device *device, const pass *pass) {
   return device->is_cpu ? ocl_reduction_splits(device, pass) : ocl_reduction_team_splits(device, pass);
 }
 
+/* Partial results lie in the order of the kept dimensions. */
+static void lay_partials(const pass *only, int64_t strides[OCL_DIMS_MAX]) {
+  int64_t stride = 1;
+  for (int d = 0; d < only->kept.rank; d++) {
+    strides[d] = stride;
+    stride *= only->kept.size[d];
+  }
+}
+
+pass ocl_reduction_last(const graft_device *device, const pass *only, int64_t splits) {
+  pass last = *only;
+  lay_partials(only, last.kept.stride[1]);
+  last.in = only->accumulator;
+  last.formula.map = "v";
+  last.splits = 1;
+  last.reduced = line_of(splits, ocl_geometry_elements(&only->kept));
+  ocl_geometry_collapse(&last.kept);
+  last.rows = !device->is_cpu && last.kept.size[0] < COLUMNS_LEAST;
+  return last;
+}
+
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only) {
-  int64_t outputs = ocl_geometry_elements(&only->kept), splits = choose_splits(device, only);
+  int64_t splits = choose_splits(device, only);
   stage->passes = 0;
   only->splits = splits;
   if (splits == 1) return append_pass(stage, device, only);
 
-  pass first = *only, last = *only;
-  int64_t stride = 1;
-  for (int d = 0; d < only->kept.rank; d++) {
-    first.kept.stride[0][d] = last.kept.stride[1][d] = stride;
-    stride *= only->kept.size[d];
-  }
-  first.out = last.in = only->accumulator;
+  pass first = *only;
+  lay_partials(only, first.kept.stride[0]);
+  first.out = only->accumulator;
   first.formula.finish = "v"; /* s may be wanted by the map and by the finish */
-  last.formula.map = "v";
-  first.split_stride = outputs;
-  last.splits = 1;
+  first.split_stride = ocl_geometry_elements(&only->kept);
   graft_status status = append_pass(stage, device, &first);
   if (status != GRAFT_OK) return status;
-  last.reduced = line_of(splits, outputs);
-  ocl_geometry_collapse(&last.kept);
-  last.rows = !device->is_cpu && last.kept.size[0] < COLUMNS_LEAST;
+  const pass last = ocl_reduction_last(device, only, splits);
   return append_pass(stage, device, &last);
 }
 

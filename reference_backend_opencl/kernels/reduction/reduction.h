@@ -72,7 +72,17 @@ int64_t ocl_reduction_splits(const graft_device *device, const ocl_reduction_pas
 void ocl_reduction_head(ocl_text *head, const ocl_reduction_pass *pass, unsigned vec, size_t local);
 /* Of a small pass the ranks do not count: one program serves all of them. Whether it is. */
 bool ocl_reduction_widen_if_small(ocl_reduction_pass *pass);
-/* The same two for a GPU's teams of work-items: splits, and the kernel of a pass. */
+/* What a pass that makes `only` in so many splits leaves to a second one, in rows of partial results: that second one.
+ */
+ocl_reduction_pass ocl_reduction_last(const graft_device *device, const ocl_reduction_pass *only, int64_t splits);
+
+/* How a pass is laid over a GPU's teams of work-items: see teams.cl. Who has these numbers alike, and combines elements
+ * as teams.cl does, has its bits. */
+typedef struct ocl_reduction_layout {
+  int64_t vec, at_once, width, depth, steps, rest, units_per_row, units;
+} ocl_reduction_layout;
+ocl_reduction_layout ocl_reduction_lay_team(const ocl_reduction_pass *pass);
+/* The same two for teams: splits, and the kernel of a pass. */
 int64_t ocl_reduction_team_splits(const graft_device *device, const ocl_reduction_pass *pass);
 graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *device, const ocl_reduction_pass *pass);
 ocl_number ocl_reduction_number(const ocl_reduction_pass *pass); /* x */

@@ -12,9 +12,7 @@ enum {
   STEPS_LEAST = 4    /* for a work-item, of steps that are split */
 };
 
-typedef struct layout {
-  int64_t vec, at_once, width, depth, steps, rest, units_per_row, units;
-} layout;
+typedef ocl_reduction_layout layout;
 
 static int64_t power_of_2(int64_t least, int64_t most) {
   int64_t power = 1;
@@ -52,7 +50,7 @@ static int64_t choose_vec(const pass *pass) {
   return vec;
 }
 
-static layout lay(const pass *pass) {
+layout ocl_reduction_lay_team(const pass *pass) {
   const ocl_geometry *kept = &pass->kept, *reduced = &pass->reduced;
   layout l = {.vec = choose_vec(pass), .width = 1};
   int64_t outer = ocl_geometry_elements(kept) / kept->size[0], bytes = l.vec * (int64_t)pass->accumulator->bytes;
@@ -74,7 +72,7 @@ static layout lay(const pass *pass) {
 }
 
 int64_t ocl_reduction_team_splits(const graft_device *device, const pass *pass) {
-  const layout l = lay(pass);
+  const layout l = ocl_reduction_lay_team(pass);
   int64_t groups = ocl_ceil_divide(l.units * l.width * l.depth, LOCAL);
   int64_t splits = GROUPS_A_UNIT * (int64_t)device->compute_units / groups, most = l.steps / (STEPS_LEAST * l.depth);
   if (splits > most) splits = most;
@@ -105,7 +103,8 @@ static const char *packed(int64_t bytes) {
 
 graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *device, const pass *exact) {
   pass shared = *exact;
-  const layout l = lay(exact); /* before ranks are shared: the order of additions does not depend on that */
+  const layout l =
+      ocl_reduction_lay_team(exact); /* before ranks are shared: the order of additions does not depend on that */
   ocl_reduction_widen_if_small(&shared);
   ocl_text head = {0};
   ocl_reduction_head(&head, &shared, (unsigned)l.vec, LOCAL);
