@@ -232,6 +232,18 @@ START_TEST(powers_of_a_number_with_complex_exponents) {
 }
 END_TEST
 
+/* One that is zero everywhere is there all the same, as PyTorch has it: an optimizer passes over what has none. */
+START_TEST(zeros_are_gradients) {
+  graft_status (*const ops[])(graft_tensor *, graft_tensor *, graft_tensor **) = {graft_op_copysign_Tensor,
+                                                                                  graft_op_nextafter};
+  graft_tensor *x = leaf(VECTOR(2, -3)), *y = leaf(VECTOR(-1, 5)), *out = NULL;
+  OK(ops[_i](x, y, &out));
+  OK(backward(sum(keep(out)), 0));
+  ck_assert_ptr_nonnull(graft_tensor_grad(y));
+  GRAD_IS(y, 0, 0);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(product_and_sum),
                               ONCE(diamond),
@@ -250,6 +262,7 @@ int main(void) {
                               ONCE(determinants_of_singular_matrices),
                               ONCE(put_by_one_truth),
                               EACH(powers_of_a_number_with_complex_exponents, 3),
+                              EACH(zeros_are_gradients, 2),
                               {0}};
   return run_suite("gradients", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }
