@@ -34,7 +34,13 @@ START_TEST(a_storage_has_memory_and_a_device) {
   graft_storage_retain(storage);
   graft_storage_release(storage);
   OK(graft_storage_record_stream(storage, graft_stream_current(device)));
+  ck_assert(!graft_storage_has_recorded(storage));
+  graft_rt_stream *other;
+  OK(graft_stream_create(device, 0, 0, &other));
+  OK(graft_storage_record_stream(storage, other));
+  ck_assert(graft_storage_has_recorded(storage));
   graft_storage_release(storage);
+  OK(graft_stream_destroy(other));
   graft_storage_release(NULL);
   OK(graft_storage_new(device, 0, &storage));
   ck_assert_uint_eq(graft_storage_bytes(storage), 0);

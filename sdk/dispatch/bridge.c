@@ -58,6 +58,11 @@ graft_status graft_storage_record_stream(graft_storage *storage, graft_rt_stream
   return storage->block ? mem_record_stream(storage->block, stream) : GRAFT_OK;
 }
 
+bool graft_storage_has_recorded(const graft_storage *storage) {
+  if (err_is_null(storage, __func__, "storage")) return false;
+  return storage->block && mem_has_recorded(storage->block);
+}
+
 graft_storage *graft_tensor_storage(const graft_tensor *tensor) {
   if (err_is_null(tensor, __func__, "tensor")) return NULL;
   return tensor->storage;

@@ -275,6 +275,13 @@ void mem_free(mem_block *block) {
   pthread_mutex_unlock(&allocator->lock);
 }
 
+bool mem_has_recorded(mem_block *block) {
+  pthread_mutex_lock(&block->device->allocator->lock);
+  const bool has = ((const mem_part *)block)->uses != NULL;
+  pthread_mutex_unlock(&block->device->allocator->lock);
+  return has;
+}
+
 bool mem_is_of_stream(mem_block *block, graft_rt_stream *stream) {
   const mem_part *part = (const mem_part *)block;
   pthread_mutex_lock(&block->device->allocator->lock);

@@ -31,6 +31,8 @@ void mem_free(mem_block *block);
 
 /* The block is also used by work on `stream`: not reused before that is done. */
 graft_status mem_record_stream(mem_block *block, graft_rt_stream *stream);
+/* Whether a stream was recorded that is not its own. */
+bool mem_has_recorded(mem_block *block);
 /* Whether it is `stream`'s, and no other one was recorded. */
 bool mem_is_of_stream(mem_block *block, graft_rt_stream *stream);
 

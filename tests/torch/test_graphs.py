@@ -116,6 +116,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_whole_step_is_captured(device, optimizer):
+    torch_graft.reset_fallbacks()
     inputs = [(torch.randn(6, 8), torch.randint(4, (6,))) for _ in range(STEPS)]
     x, y = torch.zeros(6, 8, device=device), torch.zeros(6, dtype=torch.int64, device=device)
 

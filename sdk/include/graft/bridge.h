@@ -33,6 +33,8 @@ GRAFT_EXPORT graft_rt_device *graft_storage_device(const graft_storage *storage)
 
 /* Work on `stream` uses the memory too: it is not reused before that is done. */
 GRAFT_EXPORT graft_status graft_storage_record_stream(graft_storage *storage, graft_rt_stream *stream);
+/* Whether it named a stream for this storage that is not the memory's own. */
+GRAFT_EXPORT bool graft_storage_has_recorded(const graft_storage *storage) GRAFT_NULL_GIVES(false);
 
 /* The storage under a tensor, borrowed. */
 GRAFT_EXPORT graft_storage *graft_tensor_storage(const graft_tensor *tensor) GRAFT_NULL_GIVES(NULL);

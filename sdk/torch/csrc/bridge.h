@@ -19,6 +19,7 @@
 //   infos.cpp      errors of factorizations that ask for them
 //   graph.cpp      graphs for torch.compile: recordings, and runs of what was compiled (graph.h)
 //   replay.cpp     captures, as torch.cuda.graphs has them (replay.h)
+//   replayed_run.cpp  runs of compiled programs that are captured and replayed (replayed_run.h)
 //   fallback.cpp   what leaves the device: PyTorch's CPU kernels, counted
 //   autocast.cpp   the autocast lists
 //   profiler.cpp   the device's time of each op for PyTorch's legacy profiler

@@ -69,6 +69,8 @@ std::pair<int64_t, int64_t> span_of(const at::Tensor &tensor) {
   return {first, first + (last + 1) * bytes};
 }
 
+}  // namespace
+
 bool overlap(const at::Tensor &a, const at::Tensor &b) {
   auto memory = [](const at::Tensor &t) {
     return t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->data_ptr().get_context();
@@ -77,8 +79,6 @@ bool overlap(const at::Tensor &a, const at::Tensor &b) {
   const auto own = span_of(a), its = span_of(b);
   return own.first < its.second && its.first < own.second;
 }
-
-}  // namespace
 
 // --- compiled graphs ---
 

@@ -80,6 +80,9 @@ class TORCH_GRAFT_API GraphCache {
   std::vector<Found> graphs_;  // the latest used one last
 };
 
+// Whether two tensors of ours may have an element of memory in common.
+bool overlap(const at::Tensor &a, const at::Tensor &b);
+
 // Whether a tensor can be an input of a graph for a device: dense, in memory of libgraft's there.
 TORCH_GRAFT_API bool is_recordable(const at::Tensor &tensor, c10::DeviceIndex index);
 

@@ -4,6 +4,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -13,6 +14,7 @@
 #include "custom.h"
 #include "graph.h"
 #include "replay.h"
+#include "replayed_run.h"
 
 namespace py = pybind11;
 
@@ -175,6 +177,7 @@ py::object make_capsule(const at::Tensor &tensor) {
   graft_tensor_space space;
   graft_tensor *owned = nullptr;
   check(graft_tensor_detach(borrow(&space, tensor), &owned));
+  hold_for_good(graft_tensor_storage(owned));
   typename Kind::Managed *managed = nullptr;
   graft_status status = Kind::kExport(owned, &managed);
   graft_tensor_release(owned);
@@ -286,6 +289,91 @@ void bind_graphs(py::module &m) {
 
 using PoolId = std::pair<uint64_t, uint64_t>;
 
+// One of them, and where each result of the program comes from: an input, by its place; or the replay, or what it was
+// when the run was captured.
+struct ProgramReplay {
+  static constexpr int64_t kMade = -1, kSame = -2;
+
+  std::shared_ptr<ReplayedRun> run;
+  py::list results;
+  std::vector<int64_t> sources;
+};
+
+// The replays of a program for one set of its numbers. All under Python's lock.
+class ProgramReplays {
+ public:
+  // tensors: the places of its tensors in the list of its values.
+  explicit ProgramReplays(std::vector<size_t> tensors) : tensors_(std::move(tensors)) {}
+
+  void add(std::shared_ptr<ReplayedRun> run, py::list results, std::vector<int64_t> sources, size_t limit) {
+    if (all_.size() >= limit && !all_.empty()) all_.erase(all_.begin());
+    all_.push_back({std::move(run), std::move(results), std::move(sources)});
+  }
+
+  // The program's results, and then the list is empty; None where no replay fits, or none is free.
+  py::object run(const py::list &values) {
+    std::vector<at::Tensor> inputs;
+    inputs.reserve(tensors_.size());
+    for (size_t place : tensors_) {
+      PyObject *value = PyList_GET_ITEM(values.ptr(), static_cast<Py_ssize_t>(place));
+      if (!THPVariable_Check(value)) return py::none();
+      inputs.push_back(THPVariable_Unpack(value));
+    }
+    for (size_t i = all_.size(); i-- > 0;) {
+      if (!all_[i].run->fits(inputs)) continue;
+      const ProgramReplay replay = all_[i];  // others may come and go meanwhile
+      auto made = replayed(*replay.run, inputs);
+      if (!made) continue;
+      return results_of(replay, *made, values);
+    }
+    return py::none();
+  }
+
+  size_t size() const { return all_.size(); }
+
+ private:
+  static std::optional<std::vector<at::Tensor>> replayed(ReplayedRun &run, const std::vector<at::Tensor> &inputs) {
+    py::gil_scoped_release no_gil;
+    return run.replay(inputs);
+  }
+
+  static py::list results_of(const ProgramReplay &replay, std::vector<at::Tensor> &made, const py::list &values) {
+    py::list results(replay.sources.size());
+    size_t next = 0;
+    for (size_t i = 0; i < replay.sources.size(); i++) {
+      const int64_t source = replay.sources[i];
+      if (source >= 0)
+        results[i] = values[static_cast<size_t>(source)];
+      else
+        results[i] = source == ProgramReplay::kMade ? py::cast(std::move(made[next++])) : py::object(replay.results[i]);
+    }
+    if (PyList_SetSlice(values.ptr(), 0, PyList_GET_SIZE(values.ptr()), nullptr)) throw py::error_already_set();
+    return results;
+  }
+
+  std::vector<size_t> tensors_;
+  std::vector<ProgramReplay> all_;
+};
+
+void bind_replayed_runs(py::module &m) {
+  using Tensors = std::vector<at::Tensor>;
+  using Flags = std::vector<bool>;
+  py::class_<ReplayedRun, std::shared_ptr<ReplayedRun>>(m, "ReplayedRun")
+      .def(py::init(torch::wrap_pybind_function([](const Tensors &inputs, const Flags &in_place, const Flags &written) {
+        return std::make_shared<ReplayedRun>(inputs, in_place, written);
+      })))
+      .def("begin", torch::wrap_pybind_function(&ReplayedRun::begin))
+      .def("end", torch::wrap_pybind_function(&ReplayedRun::end))
+      .def("reset", &ReplayedRun::reset, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("count", &ReplayedRun::count);
+  py::class_<ProgramReplays>(m, "ProgramReplays")
+      .def(py::init<std::vector<size_t>>())
+      .def("add", &ProgramReplays::add)
+      .def("__len__", &ProgramReplays::size)
+      .def("run", torch::wrap_pybind_function(&ProgramReplays::run));
+  m.def("is_replayed", torch::wrap_pybind_function(is_replayed));
+}
+
 void bind_replay(py::module &m) {
   py::class_<Replay>(m, "Replay")
       .def(py::init<>())
@@ -348,6 +436,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def("from_dlpack", from_dlpack);
   bind_graphs(m);
   bind_replay(m);
+  bind_replayed_runs(m);
 }
 
 }  // namespace torch_graft

@@ -4,31 +4,37 @@ import contextlib
 
 import torch
 
-from torch_graft import _kept_programs, _partition, _program
+from torch_graft import _kept_programs, _partition, _program, _replays
 from torch_graft._device import device_name, is_ours, library
 
 MODES = (None, "default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+REPLAYING = ("reduce-overhead", "max-autotune")  # those that Inductor uses CUDA graphs in
 
 
 def graft(model, inputs, mode=None, options=None):
-    """torch.compile(backend="graft"). Modes change nothing: what they ask for is done anyway, or there is nothing to
-    tune. options: passes, as graft_graph_compile takes them."""
+    """torch.compile(backend="graft"). Modes other than REPLAYING change nothing: what they ask for is done anyway, or there
+    is nothing to tune. options: passes, as graft_graph_compile takes them."""
     from torch._dynamo.backends.common import aot_autograd
 
     if mode not in MODES:
         raise ValueError(f"torch.compile: backend {device_name()} has no mode {mode!r}; expected one of {MODES[1:]}")
     passes = _passes(options or {})
     kept = _kept_programs.can_be_kept()
+    replaying = mode in REPLAYING
 
-    def compiler(module, _inputs):
-        _leave_donations_out()
-        return _kept_programs.KeptProgram(module, passes) if kept else _program.compile_graph(module, passes)
+    def compiler(name):
+        def compile_one(module, _inputs):
+            _leave_donations_out()
+            role = _replays.role_of(name) if replaying else None
+            if kept:
+                return _kept_programs.KeptProgram(module, passes, role)
+            return _program.compile_graph(module, passes, role and role.replays)
+
+        return _kept_programs.compiler(compile_one) if kept else compile_one
 
     # One each: PyTorch wraps the backward's in place.
-    compilers = {
-        f"{name}_compiler": _kept_programs.compiler(compiler) if kept else compiler for name in ("fw", "bw", "inference")
-    }
-    with _kept_programs.keeping(passes) if kept else contextlib.nullcontext():
+    compilers = {f"{name}_compiler": compiler(name) for name in ("fw", "bw", "inference")}
+    with _kept_programs.keeping(passes, replaying) if kept else contextlib.nullcontext():
         return aot_autograd(
             **compilers,
             partition_fn=_partition.partition,

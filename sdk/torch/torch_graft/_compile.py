@@ -79,10 +79,16 @@ def _route(inductor):
 
         if _backend.uses_device(model, inputs):
             _backend.refuse_ahead_of_time()
-            return _backend.graft(model, inputs)
+            return _backend.graft(model, inputs, mode=_mode(inductor, kwargs.get("config_patches")))
         return original(model, inputs, *args, **kwargs)
 
     inductor.compile_fx = compile_fx
+
+
+def _mode(inductor, patches):
+    """What of Inductor's options says something here: whether runs are replayed."""
+    replayed = (patches or {}).get("triton.cudagraphs", inductor.config.triton.cudagraphs)
+    return "reduce-overhead" if replayed else None
 
 
 def _register(dynamo):

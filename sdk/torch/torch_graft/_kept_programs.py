@@ -29,15 +29,15 @@ class KeptProgram(OutputCode):
     """A program, and the graph of AOTAutograd's that it was made of, which is what a file holds. PyTorch asks a copy for
     the file (prepare_for_serialization), and what came from one to get ready (post_compile)."""
 
-    def __init__(self, module, passes):
+    def __init__(self, module, passes, role=None):
         super().__init__()
-        self.module, self.passes = module, passes
+        self.module, self.passes, self.role = module, passes, role  # role: where its runs are replayed
         self.kept = None
         self._boxed_call = True
         self._make()
 
     def _make(self):
-        self.run = _program.compile_graph(self.module, self.passes)
+        self.run = _program.compile_graph(self.module, self.passes, self.role and self.role.replays)
         self.program = self.run.program
 
     def __call__(self, values):
@@ -80,12 +80,12 @@ def compiler(make):
     return SerializableAOTDispatchCompiler(KeptProgram, make)
 
 
-def keeping(passes):
-    """A context in which AOTAutograd finds and keeps what was compiled with these passes by this torch_graft. The backward
-    is made with the forward, for an entry has both."""
+def keeping(passes, replaying):
+    """A context in which AOTAutograd finds and keeps what was compiled with these passes, and for replays or not, by this
+    torch_graft. The backward is made with the forward, for an entry has both."""
     from contextlib import ExitStack
 
-    tag = ":".join(filter(None, [torch.compiler.config.cache_key_tag, _identity(), passes or ""]))
+    tag = ":".join(filter(None, [torch.compiler.config.cache_key_tag, _identity(), passes, replaying and "replays"]))
     stack = ExitStack()
     stack.enter_context(functorch_config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True))
     stack.enter_context(torch.compiler.config.patch(cache_key_tag=tag))

@@ -29,15 +29,17 @@ log = logging.getLogger(__name__)
 LIMIT = 16
 
 
-def compile_graph(module, passes=None):
-    """A function of a list of values, which it empties; what AOTAutograd calls boxed."""
+def compile_graph(module, passes=None, replays=None):
+    """A function of a list of values, which it empties; what AOTAutograd calls boxed. replays: of a program, what runs it
+    instead."""
     program = Program(module, passes)
+    runner = replays(program) if replays else program
 
     def run(values):
-        return program.run(values)
+        return runner.run(values)
 
     run._boxed_call = True
-    run.program = program
+    run.program, run.runner = program, runner
     return run
 
 
