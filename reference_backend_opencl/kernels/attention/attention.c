@@ -5,7 +5,8 @@
 
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
-enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD, NUMBERS };
+enum { HEADS, ROWS, COLUMNS, BATCH, STRIDES, SCALE = STRIDES + 4 * (BIAS_SIZES + 1), KEEP, THRESHOLD };
+enum { WIDTH = THRESHOLD + 1, VALUE_WIDTH, TOLD, NUMBERS };
 enum { TILE_LANES = 64, TILE_WIDEST = 128, TILE_LEAST = 1 << 16 }; /* as in tiles.cl; of multiplications, so many */
 enum { FEW_ROWS = 8, FEW_COLUMNS = 128 };                          /* where a row is shared by a group */
 /* As in registers.cl; the least rows and columns for which a tile is worth it, and what one takes of local memory. */
@@ -18,6 +19,8 @@ enum {
 };
 enum { TENSOR_ROWS = 128, TENSOR_LANES = 256 }; /* as in nvidia.cl */
 enum { TENSOR_WIDEST = 256, TENSOR_WIDEST_BACK = 128 };
+/* Up to so many multiplications, of heads that are no wider, a CPU takes a program that many calls share. */
+enum { SHARED_MOST = 1 << 20, SHARED_WIDEST = 64 };
 enum { WIDEST = 256, REGISTERS = 128 }; /* rows of a block lie in private memory, up to so many elements in registers */
 
 typedef struct attention {
@@ -28,6 +31,7 @@ typedef struct attention {
   bool causal, is_cpu;
   /* By tensor cores: nvidia.cl; in register tiles: registers.cl; by local memory: tiles.cl, and that of few rows. */
   bool tensor, registers, tiles, few;
+  bool shares; /* a program, with calls of other widths, masks and wishes */
   int64_t numbers[NUMBERS];
 } attention;
 
@@ -84,6 +88,15 @@ static bool has_register_tiles(const attention *a, const graft_device *device) {
          a->numbers[COLUMNS] >= REGISTER_LEAST;
 }
 
+/* As SHARED in attention.cl has them. */
+static void tell(attention *a) {
+  const bool told[] = {a->causal, a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
+                       a->tensors[TO_VALUE] != NULL};
+  a->numbers[WIDTH] = a->tensors[QUERY]->dl.shape[3];
+  a->numbers[VALUE_WIDTH] = a->tensors[VALUE]->dl.shape[3];
+  for (int i = 0; i < (int)(sizeof told / sizeof *told); i++) a->numbers[TOLD] |= (int64_t)told[i] << i;
+}
+
 static bool prepare(attention *a, const graft_exec *exec) {
   const int64_t *q = a->tensors[QUERY]->dl.shape;
   a->is_cpu = exec->device->is_cpu;
@@ -109,6 +122,8 @@ static bool prepare(attention *a, const graft_exec *exec) {
   a->tiles =
       !a->registers && !a->is_cpu && a->dtype->bytes >= 4 && work_of(a) >= TILE_LEAST && is_within(a, TILE_WIDEST);
   a->few = a->tiles && !a->tensors[GRAD] && a->numbers[ROWS] <= FEW_ROWS && a->numbers[COLUMNS] >= FEW_COLUMNS;
+  a->shares = a->is_cpu && work_of(a) <= SHARED_MOST && is_within(a, SHARED_WIDEST);
+  if (a->shares) tell(a);
   return q[3] <= WIDEST && a->tensors[VALUE]->dl.shape[3] <= WIDEST;
 }
 
@@ -130,15 +145,24 @@ static void write_tensor_head(ocl_text *head, const attention *a) {
   ocl_head_multiply(head, "multiply_keys", way, (int)ocl_round_up(width, 64), OCL_FACTOR_REGISTERS, OCL_FACTOR_ACROSS);
 }
 
+/* What a program is for that no other shape shares. */
+static void write_shape(ocl_text *head, const attention *a) {
+  ocl_text_add(head, "#define WIDTH %lld\n#define VALUE_WIDTH %lld\n#define CAUSAL %d\n",
+               (long long)a->tensors[QUERY]->dl.shape[3], (long long)a->tensors[VALUE]->dl.shape[3], a->causal);
+  ocl_text_add(head, "#define HAS_BIAS %d\n#define WANTS_QUERY %d\n#define WANTS_KEY %d\n#define WANTS_VALUE %d\n%s",
+               a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
+               a->tensors[TO_VALUE] != NULL, all_dense(a) ? "#define UNIT\n" : "");
+}
+
 static void write_head(ocl_text *head, const void *of) {
   const attention *a = of;
   int64_t width = a->tensors[QUERY]->dl.shape[3];
   graft_dtype lse = a->tensors[LSE]->dl.dtype;
-  ocl_text_add(head, "#define BLOCK %d\n#define WIDTH %lld\n#define VALUE_WIDTH %lld\n#define CAUSAL %d\n", block_of(a),
-               (long long)width, (long long)a->tensors[VALUE]->dl.shape[3], a->causal);
-  ocl_text_add(head, "#define HAS_BIAS %d\n#define WANTS_QUERY %d\n#define WANTS_KEY %d\n#define WANTS_VALUE %d\n%s",
-               a->tensors[BIAS] != NULL, a->tensors[TO_QUERY] != NULL, a->tensors[TO_KEY] != NULL,
-               a->tensors[TO_VALUE] != NULL, all_dense(a) ? "#define UNIT\n" : "");
+  ocl_text_add(head, "#define BLOCK %d\n", block_of(a));
+  if (a->shares)
+    ocl_text_add(head, "#define SHARED\n#define WIDEST %d\n", SHARED_WIDEST);
+  else
+    write_shape(head, a);
   ocl_text_add(head, "%s%s#define D_LSE %s\n", a->tensors[GRAD] ? "" : "#define FORWARD\n",
                !a->is_cpu && width <= REGISTERS ? "#define REGISTERS\n" : "",
                lse == GRAFT_F64   ? "f64"

@@ -1,7 +1,7 @@
 /* Scaled dot product attention, after random.cl (for philox) and direct.cl. A piece is a block of up to BLOCK rows of
  * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
  * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, ELSEWHERE (its kernels are in another file), UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
- * for a backward.
+ * for a backward. SHARED: widths up to WIDEST and all but dropout are told by the call, so that small ones take one program.
  *
  * Weights are made a few columns at a time with the largest score so far; when a larger one comes, what was summed is
  * scaled down. Backward makes them again from logsumexp. */
@@ -30,6 +30,31 @@
 /* Where row i of a head begins. */
 #define START(tensor, head, i) \
   ((head) / HEADS * STRIDE(tensor, 0) + (head) % HEADS * STRIDE(tensor, 1) + (i) * STRIDE(tensor, 2))
+
+#ifdef SHARED
+#define WIDTH ((int)n.of[55])
+#define VALUE_WIDTH ((int)n.of[56])
+#define TELLS(bit) ((int)(n.of[57] >> (bit)) & 1)
+#define CAUSAL TELLS(0)
+#define HAS_BIAS TELLS(1)
+#define WANTS_QUERY TELLS(2)
+#define WANTS_KEY TELLS(3)
+#define WANTS_VALUE TELLS(4)
+#define ROOM WIDEST
+#define VALUE_ROOM WIDEST
+#define HAS_BIAS_KERNEL
+#else
+#define ROOM WIDTH
+#define VALUE_ROOM VALUE_WIDTH
+#if HAS_BIAS
+#define HAS_BIAS_KERNEL
+#endif
+#endif
+#ifdef DROPOUT
+#define DROPS 1
+#else
+#define DROPS 0
+#endif
 
 #define COLUMNS_AT_ONCE 32
 
@@ -196,16 +221,9 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
 #define MASK(head, i, j) ((CT)1)
 #endif
 
-#if HAS_BIAS
-#define BIASED(s, head, i, j) ((s) + GET(ELEMENTS(bias) + START(BIAS, head, i) + (j) * STRIDE(BIAS, 3)))
-#else
-#define BIASED(s, head, i, j) (s)
-#endif
-#if CAUSAL
-#define SEEN(i, j) ((j) <= (i))
-#else
-#define SEEN(i, j) 1
-#endif
+#define BIASED(s, head, i, j) \
+  (HAS_BIAS ? (s) + GET(ELEMENTS(bias) + START(BIAS, head, i) + (j) * STRIDE(BIAS, 3)) : (s))
+#define SEEN(i, j) (!CAUSAL || (j) <= (i))
 #define SCORE(head, i, j, q, k) (SEEN(i, j) ? BIASED(SCALE * dot_rows(q, k, WIDTH), head, i, j) : (CT)-INFINITY)
 
 /* The block of this piece: its head, its first row (or column), and how many. */
@@ -225,7 +243,7 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
   const VECTOR lane_number = lane_numbers();
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
-    VECTOR q[WIDTH + 1][LANES], sums[VALUE_WIDTH + TILE][LANES], weights[COLUMNS_AT_ONCE][LANES];
+    VECTOR q[ROOM + 1][LANES], sums[VALUE_ROOM + TILE][LANES], weights[COLUMNS_AT_ONCE][LANES];
     VECTOR most[LANES], total[LANES];
     read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
     clear_lanes(sums, VALUE_WIDTH + TILE);
@@ -238,19 +256,15 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
       for (int j = 0; j < wide; j++) {
         for (int l = 0; l < LANES; l++) weights[j][l] *= (VECTOR)SCALE;
       }
-#if HAS_BIAS
-      for (int j = 0; j < wide; j++) {
+      for (int j = 0; HAS_BIAS && j < wide; j++) {
         CT *lanes = (CT *)weights[j];
         for (int r = 0; r < count; r++) lanes[r] = BIASED(lanes[r], head, first + r, column + j);
       }
-#endif
       for (int l = 0; l < LANES; l++) {
         VECTOR now = most[l];
         for (int j = 0; j < wide; j++) {
-#if CAUSAL
           const CT seen_from = (CT)(column + j - first - 16 * l); /* the first lane that sees this column */
-          weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
-#endif
+          if (CAUSAL) weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
           const VECTOR score = weights[j][l];
           now = (score > now) | (score != score) ? score : now;
         }
@@ -291,8 +305,8 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
 #endif
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
-    VECTOR q[BLOCK][VECTORS(WIDTH)], sums[BLOCK][VECTORS(VALUE_WIDTH)];
-    VECTOR row[VECTORS(WIDTH > VALUE_WIDTH ? WIDTH : VALUE_WIDTH)];
+    VECTOR q[BLOCK][VECTORS(ROOM)], sums[BLOCK][VECTORS(VALUE_ROOM)];
+    VECTOR row[VECTORS(ROOM > VALUE_ROOM ? ROOM : VALUE_ROOM)];
     CT most[BLOCK], total[BLOCK], weights[BLOCK][COLUMNS_AT_ONCE];
     for (int r = 0; r < count; r++) {
       read_row(q[r], ELEMENTS(query) + START(QUERY, head, first + r), WIDTH, STRIDE(QUERY, 3));
@@ -365,7 +379,7 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
   const VECTOR lane_number = lane_numbers();
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
-    VECTOR deltas[LANES], lses[LANES], g_row[VECTORS(VALUE_WIDTH)], out_row[VECTORS(VALUE_WIDTH)];
+    VECTOR deltas[LANES], lses[LANES], g_row[VECTORS(VALUE_ROOM)], out_row[VECTORS(VALUE_ROOM)];
     for (int l = 0; l < LANES; l++) deltas[l] = lses[l] = (VECTOR)0;
     for (int r = 0; r < count; r++) {
       read_row(g_row, ELEMENTS(grad) + START(GRAD, head, first + r), VALUE_WIDTH, STRIDE(GRAD, 3));
@@ -373,8 +387,8 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
       DELTA(head, first + r) = ((CT *)deltas)[r] = dot_rows(g_row, out_row, VALUE_WIDTH);
       ((CT *)lses)[r] = LSE_OF(head, first + r);
     }
-#if WANTS_QUERY
-    VECTOR q[WIDTH + 1][LANES], g[VALUE_WIDTH + 1][LANES], sums[WIDTH + TILE][LANES];
+    if (!WANTS_QUERY) continue;
+    VECTOR q[ROOM + 1][LANES], g[VALUE_ROOM + 1][LANES], sums[ROOM + TILE][LANES];
     VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES];
     read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
     read_lanes(g, ELEMENTS(grad) + START(GRAD, head, first), STRIDE(GRAD, 2), STRIDE(GRAD, 3), VALUE_WIDTH, count);
@@ -391,24 +405,19 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
         for (int l = 0; l < LANES; l++) {
           weights[j][l] *= (VECTOR)SCALE;
           masks[l] = (VECTOR)1;
-#if CAUSAL
           const CT seen_from = (CT)(column + j - first - 16 * l); /* the first lane that sees this column */
-          weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
-#endif
+          if (CAUSAL) weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
         }
-#if HAS_BIAS || defined(DROPOUT)
-        for (int r = 0; r < count; r++) {
+        for (int r = 0; (HAS_BIAS || DROPS) && r < count; r++) {
           ((CT *)weights[j])[r] = BIASED(((CT *)weights[j])[r], head, first + r, column + j);
           ((CT *)masks)[r] = MASK(head, first + r, column + j);
         }
-#endif
         for (int l = 0; l < LANES; l++) weights_of(&weights[j][l], &slopes[j][l], lses[l], deltas[l], masks[l]);
       }
       ADD_ROWS(sums, WIDTH, slopes, wide, KEY, ELEMENTS(key) + START(KEY, head, column));
     }
     write_lanes(ELEMENTS(to_query) + START(TO_QUERY, head, first), STRIDE(TO_QUERY, 2), STRIDE(TO_QUERY, 3), sums, SCALE,
                 WIDTH, count);
-#endif
   }
 }
 
@@ -417,7 +426,7 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
   const VECTOR lane_number = lane_numbers();
   EACH_UNIT(piece) {
     BLOCK_OF(COLUMNS);
-    VECTOR k[WIDTH + 1][LANES], v[VALUE_WIDTH + 1][LANES], sums[WIDTH + TILE][LANES], value_sums[VALUE_WIDTH + TILE][LANES];
+    VECTOR k[ROOM + 1][LANES], v[VALUE_ROOM + 1][LANES], sums[ROOM + TILE][LANES], value_sums[VALUE_ROOM + TILE][LANES];
     VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES];
     read_lanes(k, ELEMENTS(key) + START(KEY, head, first), STRIDE(KEY, 2), STRIDE(KEY, 3), WIDTH, count);
     read_lanes(v, ELEMENTS(value) + START(VALUE, head, first), STRIDE(VALUE, 2), STRIDE(VALUE, 3), VALUE_WIDTH, count);
@@ -434,31 +443,25 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
         for (int l = 0; l < LANES; l++) {
           weights[i][l] *= (VECTOR)SCALE;
           masks[l] = (VECTOR)1;
-#if CAUSAL
           const CT last_seen = (CT)(row + i - first - 16 * l); /* the last lane that this row sees */
-          weights[i][l] = lane_number <= (VECTOR)last_seen ? weights[i][l] : (VECTOR)-INFINITY;
-#endif
+          if (CAUSAL) weights[i][l] = lane_number <= (VECTOR)last_seen ? weights[i][l] : (VECTOR)-INFINITY;
         }
-#if HAS_BIAS || defined(DROPOUT)
-        for (int c = 0; c < count; c++) {
+        for (int c = 0; (HAS_BIAS || DROPS) && c < count; c++) {
           ((CT *)weights[i])[c] = BIASED(((CT *)weights[i])[c], head, row + i, first + c);
           ((CT *)masks)[c] = MASK(head, row + i, first + c);
         }
-#endif
         const VECTOR lse_of_row = (VECTOR)LSE_OF(head, row + i), delta_of_row = (VECTOR)DELTA(head, row + i);
         for (int l = 0; l < LANES; l++) weights_of(&weights[i][l], &slopes[i][l], lse_of_row, delta_of_row, masks[l]);
       }
       ADD_ROWS(sums, WIDTH, slopes, high, QUERY, ELEMENTS(query) + START(QUERY, head, row));
       ADD_ROWS(value_sums, VALUE_WIDTH, weights, high, GRAD, ELEMENTS(grad) + START(GRAD, head, row));
     }
-#if WANTS_KEY
-    write_lanes(ELEMENTS(to_key) + START(TO_KEY, head, first), STRIDE(TO_KEY, 2), STRIDE(TO_KEY, 3), sums, SCALE, WIDTH,
-                count);
-#endif
-#if WANTS_VALUE
-    write_lanes(ELEMENTS(to_value) + START(TO_VALUE, head, first), STRIDE(TO_VALUE, 2), STRIDE(TO_VALUE, 3), value_sums, 1,
-                VALUE_WIDTH, count);
-#endif
+    if (WANTS_KEY)
+      write_lanes(ELEMENTS(to_key) + START(TO_KEY, head, first), STRIDE(TO_KEY, 2), STRIDE(TO_KEY, 3), sums, SCALE, WIDTH,
+                  count);
+    if (WANTS_VALUE)
+      write_lanes(ELEMENTS(to_value) + START(TO_VALUE, head, first), STRIDE(TO_VALUE, 2), STRIDE(TO_VALUE, 3), value_sums,
+                  1, VALUE_WIDTH, count);
   }
 }
 
@@ -467,8 +470,8 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
 KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
-    VECTOR q[BLOCK][VECTORS(WIDTH)], g[BLOCK][VECTORS(VALUE_WIDTH)], sums[BLOCK][VECTORS(WIDTH)];
-    VECTOR row[VECTORS(WIDTH)], value_row[VECTORS(VALUE_WIDTH)];
+    VECTOR q[BLOCK][VECTORS(ROOM)], g[BLOCK][VECTORS(VALUE_ROOM)], sums[BLOCK][VECTORS(ROOM)];
+    VECTOR row[VECTORS(ROOM)], value_row[VECTORS(VALUE_ROOM)];
     CT deltas[BLOCK];
     for (int r = 0; r < count; r++) {
       const long i = first + r;
@@ -478,7 +481,7 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
       DELTA(head, i) = deltas[r] = dot_rows(g[r], value_row, VALUE_WIDTH);
       clear_row(sums[r], WIDTH);
     }
-#if WANTS_QUERY
+    if (!WANTS_QUERY) continue;
     const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
     for (long j = 0; j < end; j++) {
       read_row(row, ELEMENTS(key) + START(KEY, head, j), WIDTH, STRIDE(KEY, 3));
@@ -494,7 +497,6 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
       scale_row(sums[r], SCALE, WIDTH);
       write_row(to, sums[r], 1, WIDTH, STRIDE(TO_QUERY, 3));
     }
-#endif
   }
 }
 
@@ -502,9 +504,9 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
 KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
   EACH_UNIT(piece) {
     BLOCK_OF(COLUMNS);
-    VECTOR k[BLOCK][VECTORS(WIDTH)], v[BLOCK][VECTORS(VALUE_WIDTH)];
-    VECTOR sums[BLOCK][VECTORS(WIDTH)], value_sums[BLOCK][VECTORS(VALUE_WIDTH)];
-    VECTOR q[VECTORS(WIDTH)], g[VECTORS(VALUE_WIDTH)];
+    VECTOR k[BLOCK][VECTORS(ROOM)], v[BLOCK][VECTORS(VALUE_ROOM)];
+    VECTOR sums[BLOCK][VECTORS(ROOM)], value_sums[BLOCK][VECTORS(VALUE_ROOM)];
+    VECTOR q[VECTORS(ROOM)], g[VECTORS(VALUE_ROOM)];
     for (int c = 0; c < count; c++) {
       read_row(k[c], ELEMENTS(key) + START(KEY, head, first + c), WIDTH, STRIDE(KEY, 3));
       read_row(v[c], ELEMENTS(value) + START(VALUE, head, first + c), VALUE_WIDTH, STRIDE(VALUE, 3));
@@ -523,21 +525,21 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
       }
     }
     for (int c = 0; c < count; c++) {
-#if WANTS_KEY
-      __global RAW(D) *to = ELEMENTS(to_key) + START(TO_KEY, head, first + c);
-      scale_row(sums[c], SCALE, WIDTH);
-      write_row(to, sums[c], 1, WIDTH, STRIDE(TO_KEY, 3));
-#endif
-#if WANTS_VALUE
-      __global RAW(D) *to_v = ELEMENTS(to_value) + START(TO_VALUE, head, first + c);
-      write_row(to_v, value_sums[c], 1, VALUE_WIDTH, STRIDE(TO_VALUE, 3));
-#endif
+      if (WANTS_KEY) {
+        __global RAW(D) *to = ELEMENTS(to_key) + START(TO_KEY, head, first + c);
+        scale_row(sums[c], SCALE, WIDTH);
+        write_row(to, sums[c], 1, WIDTH, STRIDE(TO_KEY, 3));
+      }
+      if (WANTS_VALUE) {
+        __global RAW(D) *to = ELEMENTS(to_value) + START(TO_VALUE, head, first + c);
+        write_row(to, value_sums[c], 1, VALUE_WIDTH, STRIDE(TO_VALUE, 3));
+      }
     }
   }
 }
 #endif
 
-#if HAS_BIAS
+#ifdef HAS_BIAS_KERNEL
 /* One number of the bias: the sum of what it was added to. */
 KERNEL attention_bias(BACKWARD_PLACES, numbers n) {
   EACH_UNIT(piece) {
@@ -549,7 +551,7 @@ KERNEL attention_bias(BACKWARD_PLACES, numbers n) {
       last[d] = size == 1 ? all[d] : at[d] + 1;
       rest /= size;
     }
-    VECTOR q[VECTORS(WIDTH)], k[VECTORS(WIDTH)], g[VECTORS(VALUE_WIDTH)], v[VECTORS(VALUE_WIDTH)];
+    VECTOR q[VECTORS(ROOM)], k[VECTORS(ROOM)], g[VECTORS(VALUE_ROOM)], v[VECTORS(VALUE_ROOM)];
     CT sum = 0;
     for (long b = at[0]; b < last[0]; b++) {
       for (long h = at[1]; h < last[1]; h++) {

@@ -1,9 +1,19 @@
 /* How ops along one dimension are laid over a device: see lines.cl. */
 #include "kernels/core/lines.h"
 
+/* On a CPU whether whole vectors serve however short a line is, so that small calls share a program. Lanes that stand
+ * empty change no bit: where a shorter vector would take a line in two steps, its lanes add what the upper half holds
+ * here. */
+static bool is_small(const graft_device *device, const ocl_lines *lines) {
+  int64_t lanes = device->vector_width, size = lines->rows ? ocl_round_up(lines->size, lanes) : lines->size;
+  int64_t inner = lines->rows ? 1 : ocl_round_up(lines->inner, lanes);
+  return device->is_cpu && lines->outer * size * inner <= OCL_SMALL;
+}
+
 static void choose(const graft_device *device, ocl_lines *lines) {
   int64_t side = lines->rows ? lines->size : lines->inner;
   lines->vec = ocl_lanes_within(lines->rows || device->is_cpu ? device->vector_width : 1, side);
+  if (is_small(device, lines)) lines->vec = device->vector_width;
   lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
 }
 

@@ -156,6 +156,7 @@ typedef struct memo {
   ocl_kernel kernel;
   const ocl_dtype *compute;
   bool reports; /* a divisor of 0 */
+  bool shares;  /* the program of many ops */
 } memo;
 
 /* The operand that integers are divided by, where it is a tensor: -1 for none. */
@@ -241,13 +242,27 @@ static void write_head(ocl_text *head, const graft_device *device, const operand
   if (ocl_geometry_is_small(geometry)) ocl_text_add(head, "#define SMALL\n");
 }
 
-static graft_status set_space(memo *memo, const ocl_geometry *geometry, size_t local) {
-  int64_t space[OCL_GEOMETRY_NUMBERS + sizeof(ocl_cut) / sizeof(int64_t)];
+static void write_shared_head(ocl_text *head, const graft_device *device, const recipe *recipe,
+                              const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
+  ocl_head_types(head, compute, device->vector_width, local);
+  ocl_text_add(head, "#define RANK %d\n", geometry->rank);
+  ocl_pointwise_cases(head, recipe, compute);
+}
+
+static graft_status set_space(memo *memo, const ocl_geometry *geometry, const ocl_pointwise_shared *shared,
+                              size_t local) {
+  int64_t space[OCL_GEOMETRY_NUMBERS + sizeof(ocl_cut) / sizeof(int64_t) + 4];
   int n = ocl_geometry_numbers(geometry, space);
   ocl_cut cut;
   ocl_kernel_size(&memo->kernel, ocl_geometry_cut(memo->kernel.device, geometry, &cut), local);
   memcpy(space + n, &cut, sizeof cut);
-  return ocl_kernel_set(&memo->kernel, 1, &(ocl_argument){sizeof *space * (size_t)n + sizeof cut, space});
+  n += (int)(sizeof cut / sizeof *space);
+  if (shared->shares) {
+    const int64_t numbers[] = {shared->op, shared->in_memory, shared->given, shared->mode};
+    memcpy(space + n, numbers, sizeof numbers);
+    n += 4;
+  }
+  return ocl_kernel_set(&memo->kernel, 1, &(ocl_argument){sizeof *space * (size_t)n, space});
 }
 
 /* What a memo is made from. */
@@ -274,14 +289,24 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   const ocl_dtype *compute = ocl_pointwise_dtype(device, call, recipe);
   ocl_geometry geometry;
   if (!compute || !make_geometry(call, &geometry)) return GRAFT_UNIMPLEMENTED;
-  if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
+  ocl_pointwise_shared shared = {0};
+  if (ocl_geometry_is_small(&geometry)) {
+    ocl_geometry_widen(&geometry);
+    shared = ocl_pointwise_share(call, recipe, compute);
+  }
   memo->compute = compute;
   memo->reports = divisor_of(call, recipe, compute) >= 0;
   size_t local = device->is_cpu ? 1 : 128;
   ocl_text head = {0};
-  write_head(&head, device, call, recipe, compute, &geometry, local);
+  memo->shares = shared.shares;
+  if (memo->shares) {
+    geometry.operands = 1 + OCL_INPUTS_MAX; /* strides of what an op has not are 0 */
+    write_shared_head(&head, device, recipe, compute, &geometry, local);
+  } else {
+    write_head(&head, device, call, recipe, compute, &geometry, local);
+  }
   graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files_of(recipe, compute), "pointwise");
-  return status == GRAFT_OK ? set_space(memo, &geometry, local) : status;
+  return status == GRAFT_OK ? set_space(memo, &geometry, &shared, local) : status;
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};
@@ -324,39 +349,75 @@ static cl_uint add_tensor(ocl_argument *arguments, cl_uint n, const graft_tensor
   return n + 2;
 }
 
-graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const operands *call) {
-  static const uint64_t unused = 0;
-  memo *memo;
-  graft_status status = ocl_memo_get(exec, &memo_type, &(source){call, recipe}, &memo);
+/* The arguments of a launch. */
+typedef struct given_arguments {
+  ocl_argument items[OCL_ARGUMENTS_MAX];
+  cl_uint count;
   ocl_number_argument numbers[OCL_INPUTS_MAX + OCL_SCALARS_MAX];
-  ocl_argument arguments[OCL_ARGUMENTS_MAX];
-  const ocl_plugin *plugin = exec->device->plugin;
-  if (status != GRAFT_OK) return status;
-  cl_uint n = add_tensor(arguments, 0, call->out);
-  if (call->second) n = add_tensor(arguments, n, call->second);
+  int numbers_count;
+} given_arguments;
+
+static graft_status add_number(given_arguments *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
+                               const ocl_given_number *given) {
+  ocl_number_argument *number = &to->numbers[to->numbers_count++];
+  graft_status status = ocl_pointwise_number(plugin, memo->compute, recipe, given, number);
+  to->items[to->count++] = (ocl_argument){number->bytes, &number->value};
+  return status;
+}
+
+/* In a program of its own an operand is a tensor or a number. */
+static graft_status add_operands(given_arguments *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
+                                 const operands *call) {
+  static const uint64_t unused = 0;
+  graft_status status = GRAFT_OK;
   for (int k = 0; k < call->inputs && status == GRAFT_OK; k++) {
-    ocl_number_argument *number = &numbers[k];
     if (!ocl_is_value(call->input[k])) {
-      n = add_tensor(arguments, n, call->input[k]);
+      to->count = add_tensor(to->items, to->count, call->input[k]);
       continue;
     }
     const ocl_given_number given = operand_number(call, k);
-    status = ocl_pointwise_number(plugin, memo->compute, recipe, &given, number);
-    arguments[n++] = (ocl_argument){number->bytes, &number->value};
-    arguments[n++] = (ocl_argument)OCL_VALUE(unused);
+    status = add_number(to, plugin, memo, recipe, &given);
+    to->items[to->count++] = (ocl_argument)OCL_VALUE(unused);
   }
+  return status;
+}
+
+/* In one that many ops share it is both, and something stands for what this op has not. */
+static graft_status add_shared_operands(given_arguments *to, const ocl_plugin *plugin, const memo *memo,
+                                        const recipe *recipe, const operands *call) {
+  graft_status status = GRAFT_OK;
+  for (int k = 0; k < OCL_INPUTS_MAX; k++) {
+    const bool is_tensor = k < call->inputs && !ocl_is_value(call->input[k]);
+    to->count = add_tensor(to->items, to->count, is_tensor ? call->input[k] : call->out);
+  }
+  for (int k = 0; k < OCL_INPUTS_MAX && status == GRAFT_OK; k++) {
+    const bool is_number = k < call->inputs && ocl_is_value(call->input[k]);
+    const ocl_given_number given = is_number ? operand_number(call, k) : (ocl_given_number){.absent = 1};
+    status = add_number(to, plugin, memo, recipe, &given);
+  }
+  return status;
+}
+
+graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const operands *call) {
+  memo *memo;
+  graft_status status = ocl_memo_get(exec, &memo_type, &(source){call, recipe}, &memo);
+  const ocl_plugin *plugin = exec->device->plugin;
+  if (status != GRAFT_OK) return status;
+  given_arguments to;
+  to.numbers_count = 0;
+  to.count = add_tensor(to.items, 0, call->out);
+  if (call->second) to.count = add_tensor(to.items, to.count, call->second);
+  status = (memo->shares ? add_shared_operands : add_operands)(&to, plugin, memo, recipe, call);
   for (int k = 0; k < OCL_SCALARS_MAX && status == GRAFT_OK; k++) {
-    ocl_number_argument *number = &numbers[OCL_INPUTS_MAX + k];
     const ocl_given_number given = ocl_pointwise_scalar(call, recipe, k);
-    status = ocl_pointwise_number(plugin, memo->compute, recipe, &given, number);
-    arguments[n++] = (ocl_argument){number->bytes, &number->value};
+    status = add_number(&to, plugin, memo, recipe, &given);
   }
   cl_mem faults;
   if (status == GRAFT_OK && memo->reports) {
     status = ocl_stream_faults(exec->stream, &faults);
-    arguments[n++] = (ocl_argument)OCL_VALUE(faults);
+    to.items[to.count++] = (ocl_argument)OCL_VALUE(faults);
   }
-  return status == GRAFT_OK ? ocl_launch(&memo->kernel, exec->stream, n, arguments) : status;
+  return status == GRAFT_OK ? ocl_launch(&memo->kernel, exec->stream, to.count, to.items) : status;
 }
 
 graft_status ocl_pointwise_engine(const ocl_call *call) {

@@ -7,6 +7,8 @@
  *   LONG              the expression is compiled once, since that takes longer than the tests of a loop for steps and rests
  *   SMALL             so is a small call's, whose program serves all ranks up to RANK and all strides
  *   SECOND            what a second output gets, of D_SECOND and the same shape; its innermost stride is INNER_SECOND
+ *   CASES             in place of EXPRESSION, in a program that many ops share: the ops, each a case of a switch; the call
+ *                     says which one, which of the operands are in memory, and what the others are
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
 /* n elements of a row from place i on; lanes beyond them repeat the first, which is as safe as the real ones. */
@@ -46,7 +48,41 @@ DEFINE_PUT(put_second, D_SECOND, INNER_SECOND, VT, STORE_SECOND)
 #define PUT_SECOND(i, n)
 #endif
 
-#ifdef VALUE_0
+#ifdef CASES
+DEFINE_FETCH(0)
+DEFINE_FETCH(1)
+DEFINE_FETCH(2)
+#define PARAMETER_0 , CONST_PLACE(in_0)
+#define PARAMETER_1 , CONST_PLACE(in_1)
+#define PARAMETER_2 , CONST_PLACE(in_2), CT value_0, CT value_1, CT value_2
+#define ROW_0 __global const RAW(D_0) *row_0 = CONST_POINTER(D_0, in_0) + start[1];
+#define ROW_1 __global const RAW(D_1) *row_1 = CONST_POINTER(D_1, in_1) + start[2];
+#define ROW_2 __global const RAW(D_2) *row_2 = CONST_POINTER(D_2, in_2) + start[3];
+#define GET_OR_VALUE(k, i, n) \
+  (shape.in_memory >> k & 1 ? fetch_##k(row_##k, shape.stride[k + 1].along[0], i, n) : (VT)value_##k)
+#define GET_0(i, n) GET_OR_VALUE(0, i, n)
+#define GET_1(i, n) GET_OR_VALUE(1, i, n)
+#define GET_2(i, n) GET_OR_VALUE(2, i, n)
+#define SPACE_OF_CASES long op, in_memory, given, mode;
+#define MODE mode
+#define CLAMP_NUMBERS(a) clamp_given(a, x, y, given)
+#define CLAMP_TENSORS(a) clamp_given(a, b, c, given >> 2)
+static VT clamp_given(VT a, VT least, VT most, long given) {
+  VT result = given & 1 ? MAXIMUM(a, least) : a;
+  return given & 2 ? MINIMUM(result, most) : result;
+}
+static RESULT picked(VT a, VT b, VT c, CT number_x, CT number_y, CT number_z, long op, long given, long mode) {
+  VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
+  switch (op) { CASES }
+  return (RESULT)0;
+}
+#define EXPRESSION picked(a, b, c, number_x, number_y, number_z, shape.op, shape.given, shape.mode)
+#else
+#define SPACE_OF_CASES
+#endif
+
+#ifdef CASES
+#elif defined(VALUE_0)
 #define PARAMETER_0 , CT in_0, ulong unused_0
 #define ROW_0
 #define GET_0(i, n) (VT) in_0
@@ -60,7 +96,8 @@ DEFINE_FETCH(0)
 #define ROW_0
 #endif
 
-#ifdef VALUE_1
+#ifdef CASES
+#elif defined(VALUE_1)
 #define PARAMETER_1 , CT in_1, ulong unused_1
 #define ROW_1
 #define GET_1(i, n) (VT) in_1
@@ -74,7 +111,8 @@ DEFINE_FETCH(1)
 #define ROW_1
 #endif
 
-#ifdef VALUE_2
+#ifdef CASES
+#elif defined(VALUE_2)
 #define PARAMETER_2 , CT in_2, ulong unused_2
 #define ROW_2
 #define GET_2(i, n) (VT) in_2
@@ -121,6 +159,7 @@ typedef struct {
   long size[RANK];
   STRIDES(RANK) stride[OPERANDS];
   long chunk, chunks_per_row, chunks, per_item;
+  SPACE_OF_CASES
 } space;
 
 KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,

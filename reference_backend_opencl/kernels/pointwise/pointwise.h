@@ -20,6 +20,7 @@ enum {
   OCL_POLYNOMIALS = 0x800, /* with those of polynomials.cl */
   OCL_POWERS = 0x1000,     /* with those of power.cl */
   OCL_LANES = 0x2000,      /* the driver may give a lane what its neighbours' values have it give: never fused */
+  OCL_FUNCTION = 0x4000,   /* of functions that take a compiler longer than sums and products do */
   OCL_LOGICAL = 0x40,      /* operands of any dtypes: only whether they are 0 counts */
   OCL_DIVIDES = 0x80,      /* by its last operand or number, which must not be 0 for integers */
   OCL_TWO_RESULTS = 0x100  /* it has a second output */
@@ -66,6 +67,18 @@ const ocl_dtype *ocl_pointwise_dtype(const graft_device *device, const ocl_opera
 /* What step.cl asks of the head. */
 void ocl_pointwise_head(ocl_text *head, const graft_device *device, const ocl_operands *call,
                         const ocl_pointwise_recipe *recipe, const ocl_dtype *compute);
+
+/* ---- Programs that many ops share (shared.c) ---- */
+
+/* The case of a switch that a call is, as the kernel takes it. */
+typedef struct ocl_pointwise_shared {
+  bool shares; /* else the call has a program of its own */
+  int64_t op, in_memory, given, mode;
+} ocl_pointwise_shared;
+ocl_pointwise_shared ocl_pointwise_share(const ocl_operands *call, const ocl_pointwise_recipe *recipe,
+                                         const ocl_dtype *compute);
+/* What pointwise.cl asks of the head there, beside types and rank. */
+void ocl_pointwise_cases(ocl_text *head, const ocl_pointwise_recipe *recipe, const ocl_dtype *compute);
 
 /* A number of a call: an operand that is one, or a scalar; where both are absent, `absent`. */
 typedef struct ocl_given_number {

@@ -3,6 +3,7 @@
  *   D_OUT, D_0 ...   dtypes                MASK    which operand is a mask: 0 or 1
  *   HAS_X, HAS_B ... arguments there are   MODE    of ops that have one
  *   BOOL_RESULT      comparisons */
+#ifndef CASES
 #if defined(HAS_X) && defined(HAS_Y)
 #define CLAMP_NUMBERS(a) MINIMUM(MAXIMUM(a, x), y)
 #elif defined(HAS_X)
@@ -16,6 +17,7 @@
 #define CLAMP_TENSORS(a) MAXIMUM(a, b)
 #else
 #define CLAMP_TENSORS(a) MINIMUM(a, c)
+#endif
 #endif
 
 /* ---- Operands ---- */
