@@ -4,13 +4,13 @@
  *
  * The head defines three products (runtime/nvidia.h): multiply_scores(sums, a, b) of two strips;
  * multiply_values(sums, a, b) and multiply_keys(sums, a, b), of weights in registers with a strip of VALUE_BLOCKS or
- * BLOCKS x 64 columns; and THEIRS.
+ * KEY_BLOCKS x 64 columns; and THEIRS.
  *
  * A weight is f32, and tensor cores take 16 bits: it goes in as the sum of two numbers, its rounding and what that
  * left. */
 #define LANES 256
 #define MINE 128
-#define BLOCKS ((WIDTH + 63) / 64)
+#define KEY_BLOCKS ((WIDTH + 63) / 64)
 #define VALUE_BLOCKS ((VALUE_WIDTH + 63) / 64)
 #define MINE_BYTES(blocks) ((blocks) * MINE * ROW_BYTES)
 #define THEIRS_BYTES(blocks) ((blocks) * THEIRS * ROW_BYTES)
@@ -31,7 +31,7 @@ static INLINED void bring_rows(uint to, __global const ushort *from, long stride
 /* Keys and values of THEIRS columns. */
 #define BRING_COLUMNS(to, column)                                \
   BRING(to, key, KEY, head, column, COLUMNS, THEIRS, WIDTH);     \
-  BRING((to) + THEIRS_BYTES(BLOCKS), value, VALUE, head, column, COLUMNS, THEIRS, VALUE_WIDTH)
+  BRING((to) + THEIRS_BYTES(KEY_BLOCKS), value, VALUE, head, column, COLUMNS, THEIRS, VALUE_WIDTH)
 
 /* sums = the products of this warpgroup's 64 rows of `mine` and all of `theirs`. */
 static INLINED void score(float *sums, uint mine, uint theirs, int blocks) {
@@ -80,7 +80,7 @@ static INLINED void add_weighted(float *sums, const terms *t, uint theirs, int b
 #pragma unroll
   for (int step = 0; step < THEIRS / 16; step++) {
     const ulong rows = descriptor(theirs + step * 16 * ROW_BYTES, THEIRS * ROW_BYTES);
-    if (blocks == BLOCKS) {
+    if (blocks == KEY_BLOCKS) {
       multiply_keys(sums, t->rounded + step * 4, rows);
       multiply_keys(sums, t->rest + step * 4, rows);
     } else {
@@ -166,14 +166,15 @@ static INLINED float unit_of(float keep) {
 
 KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key),
                               PLACE(value), PLACE(bias), numbers n) {
-  __local uchar strips[MINE_BYTES(BLOCKS) + 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS)] __attribute__((aligned(1024)));
+  __local uchar strips[MINE_BYTES(KEY_BLOCKS) + 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS)]
+      __attribute__((aligned(1024)));
 #ifndef DROPOUT
   if (get_global_id(0) == 0) *POINTER(i64, seed) = *POINTER(i64, offset) = 0;
 #endif
   const int lane = get_local_id(0);
   TILE_OF(ROWS);
   const long first = (CAUSAL ? tiles - 1 - turn : turn) * MINE;
-  const uint queries = local_address(strips), keys = queries + MINE_BYTES(BLOCKS);
+  const uint queries = local_address(strips), keys = queries + MINE_BYTES(KEY_BLOCKS);
   const uint mine = queries + lane / 128 * 64 * ROW_BYTES;
   const float scale = SCALE, unit = unit_of(KEEP);
   BRING(queries, query, QUERY, head, first, ROWS, MINE, WIDTH);
@@ -184,16 +185,16 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
   for (long column = -THEIRS; column < end; column += THEIRS) {
     const long next = column + THEIRS;
     if (next < end) {
-      const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+      const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
       BRING_COLUMNS(to, next);
     }
     copy_commit();
     if (column < 0) continue;
     COPIES_ARRIVE(1);
-    const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+    const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
     const bool inside = column + THEIRS <= COLUMNS && first + MINE <= ROWS && (!CAUSAL || column + THEIRS - 1 <= first);
     float weights[SCORES], now[2] = {most[0], most[1]};
-    score(weights, mine, theirs, BLOCKS);
+    score(weights, mine, theirs, KEY_BLOCKS);
     TENSOR_WAIT(0);
 #pragma unroll
     for (int i = 0; i < SCORES; i++) {
@@ -222,7 +223,7 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     }
     terms t;
     split(&t, weights);
-    add_weighted(sums, &t, theirs + THEIRS_BYTES(BLOCKS), VALUE_BLOCKS);
+    add_weighted(sums, &t, theirs + THEIRS_BYTES(KEY_BLOCKS), VALUE_BLOCKS);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   float factor[2];
@@ -288,17 +289,17 @@ static INLINED void weights_of(float *weight, float *slope, float lse, float del
 /* By rows: the gradient of the query. */
 #if WANTS_QUERY
 KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
-  __local uchar strips[MINE_BYTES(BLOCKS + VALUE_BLOCKS) + 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS)]
+  __local uchar strips[MINE_BYTES(KEY_BLOCKS + VALUE_BLOCKS) + 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS)]
       __attribute__((aligned(1024)));
   const int lane = get_local_id(0);
   TILE_OF(ROWS);
   const long first = (CAUSAL ? tiles - 1 - turn : turn) * MINE;
-  const uint queries = local_address(strips), keys = queries + MINE_BYTES(BLOCKS + VALUE_BLOCKS);
+  const uint queries = local_address(strips), keys = queries + MINE_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
   const uint mine = queries + lane / 128 * 64 * ROW_BYTES;
   const float scale = SCALE;
   BRING(queries, query, QUERY, head, first, ROWS, MINE, WIDTH);
-  BRING(queries + MINE_BYTES(BLOCKS), grad, GRAD, head, first, ROWS, MINE, VALUE_WIDTH);
-  float sums[BLOCKS * 32], lses[2], deltas[2], power[2] = {0, 0};
+  BRING(queries + MINE_BYTES(KEY_BLOCKS), grad, GRAD, head, first, ROWS, MINE, VALUE_WIDTH);
+  float sums[KEY_BLOCKS * 32], lses[2], deltas[2], power[2] = {0, 0};
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const long row = min(first + ROW_OF(2 * r), ROWS - 1);
@@ -306,22 +307,22 @@ KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
     deltas[r] = DELTA(head, row);
   }
 #pragma unroll
-  for (int i = 0; i < BLOCKS * 32; i++) sums[i] = 0;
+  for (int i = 0; i < KEY_BLOCKS * 32; i++) sums[i] = 0;
   const long end = CAUSAL ? min(first + MINE, COLUMNS) : COLUMNS;
   for (long column = -THEIRS; column < end; column += THEIRS) {
     const long next = column + THEIRS;
     if (next < end) {
-      const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+      const uint to = keys + next / THEIRS % 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
       BRING_COLUMNS(to, next);
     }
     copy_commit();
     if (column < 0) continue;
     COPIES_ARRIVE(1);
-    const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+    const uint theirs = keys + column / THEIRS % 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
     const bool inside = column + THEIRS <= COLUMNS && first + MINE <= ROWS && (!CAUSAL || column + THEIRS - 1 <= first);
     float weights[SCORES], slopes[SCORES];
-    score(weights, mine, theirs, BLOCKS);
-    score(slopes, mine + MINE_BYTES(BLOCKS), theirs + THEIRS_BYTES(BLOCKS), VALUE_BLOCKS);
+    score(weights, mine, theirs, KEY_BLOCKS);
+    score(slopes, mine + MINE_BYTES(KEY_BLOCKS), theirs + THEIRS_BYTES(KEY_BLOCKS), VALUE_BLOCKS);
     TENSOR_WAIT(0);
 #pragma unroll
     for (int i = 0; i < SCORES; i++) {
@@ -330,9 +331,9 @@ KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
       weights_of(&weights[i], &slopes[i], lses[i / 2 % 2], deltas[i / 2 % 2], MASK(head, row, j));
     }
     terms t;
-    level(slopes, sums, BLOCKS, power);
+    level(slopes, sums, KEY_BLOCKS, power);
     split(&t, slopes);
-    add_weighted(sums, &t, theirs, BLOCKS);
+    add_weighted(sums, &t, theirs, KEY_BLOCKS);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   PUT_SUMS(to_query, TO_QUERY, sums, head, first, ROWS, WIDTH, levelled(scale, power[0]),
@@ -343,29 +344,29 @@ KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
 /* By columns: the gradients of key and value. The scores are turned: a row of them is a column here. */
 #if WANTS_KEY || WANTS_VALUE
 KERNEL_OF(LANES, 1) attention_columns(BACKWARD_PLACES, numbers n) {
-  __local uchar strips[MINE_BYTES(BLOCKS + VALUE_BLOCKS) + 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS)]
+  __local uchar strips[MINE_BYTES(KEY_BLOCKS + VALUE_BLOCKS) + 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS)]
       __attribute__((aligned(1024)));
   __local float lses[2][THEIRS], deltas[2][THEIRS];
   const int lane = get_local_id(0);
   TILE_OF(COLUMNS);
   const long first = turn * MINE;
-  const uint keys = local_address(strips), queries = keys + MINE_BYTES(BLOCKS + VALUE_BLOCKS);
+  const uint keys = local_address(strips), queries = keys + MINE_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
   const uint mine = keys + lane / 128 * 64 * ROW_BYTES;
   const float scale = SCALE;
   BRING(keys, key, KEY, head, first, COLUMNS, MINE, WIDTH);
-  BRING(keys + MINE_BYTES(BLOCKS), value, VALUE, head, first, COLUMNS, MINE, VALUE_WIDTH);
-  float sums[BLOCKS * 32], value_sums[VALUE_BLOCKS * 32], power[2] = {0, 0}, value_power[2] = {0, 0};
+  BRING(keys + MINE_BYTES(KEY_BLOCKS), value, VALUE, head, first, COLUMNS, MINE, VALUE_WIDTH);
+  float sums[KEY_BLOCKS * 32], value_sums[VALUE_BLOCKS * 32], power[2] = {0, 0}, value_power[2] = {0, 0};
 #pragma unroll
-  for (int i = 0; i < BLOCKS * 32; i++) sums[i] = 0;
+  for (int i = 0; i < KEY_BLOCKS * 32; i++) sums[i] = 0;
 #pragma unroll
   for (int i = 0; i < VALUE_BLOCKS * 32; i++) value_sums[i] = 0;
   const long begin = CAUSAL ? first / THEIRS * THEIRS : 0;
   for (long row = begin - THEIRS; row < ROWS; row += THEIRS) {
     const long next = row + THEIRS, half_ = next / THEIRS % 2;
     if (next < ROWS) {
-      const uint to = queries + half_ * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+      const uint to = queries + half_ * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
       BRING(to, query, QUERY, head, next, ROWS, THEIRS, WIDTH);
-      BRING(to + THEIRS_BYTES(BLOCKS), grad, GRAD, head, next, ROWS, THEIRS, VALUE_WIDTH);
+      BRING(to + THEIRS_BYTES(KEY_BLOCKS), grad, GRAD, head, next, ROWS, THEIRS, VALUE_WIDTH);
       if (lane < THEIRS) {
         const long i = min(next + lane, ROWS - 1);
         lses[half_][lane] = LSE_OF(head, i);
@@ -375,11 +376,11 @@ KERNEL_OF(LANES, 1) attention_columns(BACKWARD_PLACES, numbers n) {
     copy_commit();
     if (row < begin) continue;
     COPIES_ARRIVE(1);
-    const uint theirs = queries + row / THEIRS % 2 * THEIRS_BYTES(BLOCKS + VALUE_BLOCKS);
+    const uint theirs = queries + row / THEIRS % 2 * THEIRS_BYTES(KEY_BLOCKS + VALUE_BLOCKS);
     const bool inside = first + MINE <= COLUMNS && row + THEIRS <= ROWS && (!CAUSAL || first + MINE - 1 <= row);
     float weights[SCORES], slopes[SCORES];
-    score(weights, mine, theirs, BLOCKS);
-    score(slopes, mine + MINE_BYTES(BLOCKS), theirs + THEIRS_BYTES(BLOCKS), VALUE_BLOCKS);
+    score(weights, mine, theirs, KEY_BLOCKS);
+    score(slopes, mine + MINE_BYTES(KEY_BLOCKS), theirs + THEIRS_BYTES(KEY_BLOCKS), VALUE_BLOCKS);
     TENSOR_WAIT(0);
 #pragma unroll
     for (int i = 0; i < SCORES; i++) {
@@ -392,12 +393,12 @@ KERNEL_OF(LANES, 1) attention_columns(BACKWARD_PLACES, numbers n) {
 #if WANTS_VALUE
     level(weights, value_sums, VALUE_BLOCKS, value_power);
     split(&t, weights);
-    add_weighted(value_sums, &t, theirs + THEIRS_BYTES(BLOCKS), VALUE_BLOCKS);
+    add_weighted(value_sums, &t, theirs + THEIRS_BYTES(KEY_BLOCKS), VALUE_BLOCKS);
 #endif
 #if WANTS_KEY
-    level(slopes, sums, BLOCKS, power);
+    level(slopes, sums, KEY_BLOCKS, power);
     split(&t, slopes);
-    add_weighted(sums, &t, theirs, BLOCKS);
+    add_weighted(sums, &t, theirs, KEY_BLOCKS);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
   }

@@ -145,6 +145,7 @@ LIB_WIDTHS(LIB_MAGNITUDE, abs, char, uchar) LIB_WIDTHS(LIB_MAGNITUDE, abs, short
 LIB_WIDTHS(LIB_MAGNITUDE, abs, int, uint) LIB_WIDTHS(LIB_MAGNITUDE, abs, long, ulong)
 LIB_UNSIGNED(LIB_UNARY, abs)
 LIB_SIGNED(LIB_TEST, any)
+uint LIB_FUNCTION popcount(uint);
 
 /* Kernels of attention and of random numbers have vectors of widths of their own, for which they call these. */
 #define LIB_OTHER_WIDTHS(form, name, type) \

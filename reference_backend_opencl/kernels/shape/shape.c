@@ -190,7 +190,7 @@ graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
     if (args->tensors.items[i]->dl.dtype != out->dtype) return GRAFT_UNIMPLEMENTED;
   }
   if (!ocl_dtype_of(exec->device, out->dtype)) return GRAFT_UNIMPLEMENTED;
-  if (!exec->device->is_cpu && (count > 2 || outer > 1) && ocl_elements(args->out)) return ocl_join(exec, args);
+  if (!exec->device->is_cpu && ocl_elements(args->out)) return ocl_join(exec, args);
   if (outer == 1) return join_runs(exec, args);
   if (count > 16 && !(regions = calloc(count, sizeof *regions))) return GRAFT_OUT_OF_MEMORY;
   for (uint64_t i = 0; i < count; i++) {
