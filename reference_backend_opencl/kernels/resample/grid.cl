@@ -57,6 +57,13 @@ static CT cubic(CT x, CT *slope) {
   return ((far - 5) * far + 8) * far * a - 4 * a;
 }
 
+/* On a GPU an end that is known keeps the taps in registers, where nothing else asks for one by a number. */
+#if LOCAL > 1
+#define EACH_TAP(k) _Pragma("unroll") for (int k = 0; k < 4; k++) if (k < a.count)
+#else
+#define EACH_TAP(k) for (int k = 0; k < a.count; k++)
+#endif
+
 static axis axis_of(CT coordinate, long size, long interpolation, long padding, long align) {
   const CT scale = (CT)(align ? size - 1 : size) / 2;
   CT x = (coordinate + 1) * scale - (align ? (CT)0 : K(0.5)), turn = 1, ignored;
@@ -64,7 +71,7 @@ static axis axis_of(CT coordinate, long size, long interpolation, long padding, 
   a.count = interpolation == NEAREST ? 1 : interpolation == CUBIC ? 4 : 2;
   if (interpolation != CUBIC) x = inside(x, size, padding, align, &turn);
   const CT low = interpolation == NEAREST ? rint(x) : floor(x);
-  for (int k = 0; k < a.count; k++) {
+  EACH_TAP(k) {
     a.weight[k] = a.count == 1 ? (CT)1 : k ? x - low : low + 1 - x;
     a.slope[k] = a.count == 1 ? (CT)0 : (k ? scale : -scale) * turn;
     if (interpolation == CUBIC) {
@@ -133,17 +140,20 @@ static void sample_pairs(__global RAW(D) * to, __global const RAW(D) * from, lon
 KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
   const long pieces = (CHANNELS + EACH - 1) / EACH;
   EACH_UNIT(unit) {
-    const long piece = unit / POINTS, point = unit % POINTS, image = piece / pieces, first = piece % pieces * EACH;
-    const long last = min(first + EACH, CHANNELS);
-    AXES(ELEMENTS(grid) + (image * POINTS + point) * DIMS);
+    const long piece = divided(unit, POINTS), point = unit - piece * POINTS, image = divided(piece, pieces);
+    const long first = (piece - image * pieces) * EACH, last = min(first + EACH, CHANNELS);
+    __global const RAW(D) *at_point = ELEMENTS(grid) + (image * POINTS + point) * DIMS;
 #if LOCAL > 1
     if (DIMS == 2 && INTERPOLATION != CUBIC) {
+      const axis x = axis_of(GET(at_point), SIZE(2), INTERPOLATION, PADDING, ALIGN);
+      const axis y = axis_of(GET(at_point + 1), SIZE(1), INTERPOLATION, PADDING, ALIGN);
       sample_pairs(ELEMENTS(out) + (image * CHANNELS + first) * POINTS + point,
                    ELEMENTS(in) + (image * CHANNELS + first) * PIXELS, POINTS, PIXELS, SIZE(2), &y, &x,
                    (int)(last - first));
       continue;
     }
 #endif
+    AXES(at_point);
     for (long c = first; c < last; c++) {
       __global const RAW(D) *plane = ELEMENTS(in) + (image * CHANNELS + c) * PIXELS;
       CT sum = 0;

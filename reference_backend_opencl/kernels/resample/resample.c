@@ -8,7 +8,7 @@
 
 typedef enum kind { ADAPTIVE, NEAREST, EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, REFLECT, REPLICATE } kind;
 
-enum { DIMS = 3, AT_ONCE = 4 /* as resample.cl has it */ };
+enum { DIMS = 3, AT_ONCE = 8 /* as resample.cl has it */ };
 
 /* How an op takes what lies between elements, or beyond them, and along how many of the last dims. */
 typedef struct recipe {
@@ -270,7 +270,7 @@ static graft_status make_table(const void *of, void **content, size_t *bytes) {
 /* On a CPU a piece is a row, else a place of some planes: of AT_ONCE where that leaves a few hundred work-items for
  * each unit. */
 static void lay(const graft_device *device, int64_t elements, numbers *n) {
-  const int64_t items = 8 * (int64_t)device->compute_units, enough = 512 * (int64_t)device->compute_units;
+  const int64_t items = 8 * (int64_t)device->compute_units, enough = 256 * (int64_t)device->compute_units;
   const int64_t places = n->to[0] * n->to[1] * n->to[2];
   n->planes = elements / places;
   n->each = elements / AT_ONCE >= enough ? AT_ONCE : 1;

@@ -128,7 +128,7 @@ KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
 #else
 /* Else a work-item makes the elements at one place of up to AT_ONCE planes, for which it reads the table once; those of
  * neighbours lie side by side. A piece is a place of `each` planes that follow each other. */
-#define AT_ONCE 4
+#define AT_ONCE 8
 #define EACH_OF_PIECE n.of[7]
 #define IN_PIECE(p) for (int p = 0; p < AT_ONCE; p++)
 
@@ -151,9 +151,6 @@ static void line_sums(CT *sums, __global const RAW(D) * line, long plane, int pl
     IN_PIECE(p) sums[p] = joined(first == begin, sums[p], parts[p]);
   }
 }
-
-/* The quotient; of numbers that fit in 32 bits, which devices divide sooner. */
-static long divided(long a, long b) { return (a | b) >> 32 ? a / b : (long)((uint)a / (uint)b); }
 
 KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
   const long unit = get_global_id(0), places = TO(0) * TO(1) * TO(2);
