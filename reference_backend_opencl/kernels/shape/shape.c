@@ -44,10 +44,14 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
   size_t local = device->is_cpu ? 1 : 64;
   int64_t tile = device->is_cpu ? 16 : 4;
+  const int64_t of_group = 4 * (int64_t)local; /* elements of a row that work-items of a GPU take side by side */
+  const bool by_groups = !device->is_cpu && !contiguous && !tiled && geometry.size[0] >= of_group / 2;
   ocl_text head = {0};
   ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX || !contiguous ? 1 : device->vector_width, local);
   ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n%s", bits->name, geometry.rank, (int)tile,
-               contiguous ? "#define CONTIGUOUS\n" : "");
+               contiguous  ? "#define CONTIGUOUS\n"
+               : by_groups ? "#define BY_GROUPS\n"
+                           : "");
   graft_status status = ocl_kernel_make(kernel, device, &head, "shape/shape", tiled ? "transpose" : "move");
   if (status != GRAFT_OK) return status;
   int64_t space[OCL_GEOMETRY_NUMBERS + 6];
@@ -65,6 +69,12 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
   } else {
     ocl_cut cut;
     ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, &cut), local);
+    if (by_groups) {
+      cut.chunk = of_group;
+      cut.chunks_per_row = ocl_ceil_divide(geometry.size[0], of_group);
+      cut.chunks = ocl_geometry_elements(&geometry) / geometry.size[0] * cut.chunks_per_row;
+      ocl_kernel_size(kernel, cut.chunks * (int64_t)local, local);
+    }
     memcpy(space + n, &cut, sizeof cut);
     n += 4;
   }

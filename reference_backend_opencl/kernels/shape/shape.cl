@@ -7,8 +7,20 @@ typedef struct {
   long chunk, chunks_per_row, chunks, per_item;
 } space;
 
+/* Where the work-items of a group are to lie side by side, a chunk of LOCAL * 4 elements is the group's: it places chunks
+ * and steps through one. */
+#ifdef BY_GROUPS
+#define FIRST get_group_id(0)
+#define OWN (long)get_local_id(0)
+#define STEP LOCAL
+#else
+#define FIRST get_global_id(0)
+#define OWN 0
+#define STEP 1
+#endif
+
 KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
-  long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
+  long first = (long)FIRST * shape.per_item, last = min(first + shape.per_item, shape.chunks);
   for (long chunk = first; chunk < last; chunk++) {
     long outer = chunk / shape.chunks_per_row;
     long i = (chunk - outer * shape.chunks_per_row) * shape.chunk, end = min(i + shape.chunk, shape.size[0]);
@@ -26,7 +38,7 @@ KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
     for (; i < end; i++) to[i] = from[i];
 #else
     long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
-    for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
+    for (i += OWN; i < end; i += STEP) to[i * stride_to] = from[i * stride_from];
 #endif
   }
 }
