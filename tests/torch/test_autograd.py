@@ -217,3 +217,18 @@ def test_zeros_without_memory(device):
     assert torch.isclose(zeros, zeros).all()
     torch.testing.assert_close((x + zeros).cpu(), x.cpu())
     torch.testing.assert_close(zeros.clone(), torch.zeros(3, device=device))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_gradients_of_a_transposed_convolution_with_output_padding(device, dims):
+    """PyTorch makes them of convolutions that are not transposed, which get the same output_padding, for nothing."""
+    convolve = getattr(torch.nn.functional, f"conv_transpose{dims}d")
+    x, weight = (torch.rand(sizes, dtype=torch.float64) for sizes in ([2, 3] + [4] * dims, [3, 2] + [3] * dims))
+    found = []
+    for where in ("cpu", device):
+        leaves = [t.to(where).requires_grad_() for t in (x, weight)]
+        result = convolve(*leaves, stride=2, padding=1, output_padding=1)
+        first = torch.autograd.grad(result.square().sum(), leaves, create_graph=True)
+        found.append(torch.autograd.grad(sum(g.square().sum() for g in first), leaves))
+    for theirs, ours in zip(*found):
+        torch.testing.assert_close(ours.cpu(), theirs)

@@ -52,7 +52,10 @@ static graft_status check_lists(op_call *c, int at, int32_t dims) {
   graft_status status = window_list(c, at + ARG_convolution_stride, dims, 1);
   if (!status) status = window_list(c, at + ARG_convolution_padding, dims, 0);
   if (!status) status = window_list(c, at + ARG_convolution_dilation, dims, 1);
-  return status ? status : window_list(c, at + ARG_convolution_output_padding, dims, 0);
+  if (!status) status = window_list(c, at + ARG_convolution_output_padding, dims, 0);
+  if (status || geometry_of(&c->args[at]).transposed) return status;
+  int64_t none[CONV_DIMS] = {0}; /* what pads a transposed one's result is ignored, as PyTorch does */
+  return op_set_ints(c, at + ARG_convolution_output_padding, none, (uint32_t)dims);
 }
 
 static graft_status check_channels(op_call *c, const geometry *g, const graft_tensor *input,
@@ -79,7 +82,6 @@ static graft_status output_size(op_call *c, const geometry *g, const graft_tenso
   if (!g->transposed) {
     int64_t room = in + 2 * g->padding[dim] - span(g, weight, dim);
     *size = room / g->stride[dim] + 1;
-    if (extra) return op_error(c, "output_padding is for transposed convolutions; got %lld", (long long)extra);
     if (room >= 0) return GRAFT_OK;
     return op_error(c, "the window spans %lld and the padded input %lld in spatial dim %u (%s)",
                     (long long)span(g, weight, dim), (long long)(in + 2 * g->padding[dim]), dim, op_show_tensors(c));
