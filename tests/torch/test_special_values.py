@@ -33,6 +33,17 @@ def test_parts_that_are_not_finite(device, name):
     assert [row for row in rows if differs(*row)] == []
 
 
+@pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid", "tan", "tanh"])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_no_angle_beside_what_over_or_underflows(device, name, dtype):
+    """Where the exponential is 0 or infinite, and its angle NaN."""
+    large = (1e5, -1e5, 100.0, -100.0, math.inf, math.nan, 1.0)
+    rows = [complex(*row) for row in itertools.product(large, large) if not math.isfinite(sum(row))]
+    numbers, function = torch.tensor(rows, dtype=dtype), getattr(torch, name)
+    rows = zip(rows, function(numbers).tolist(), function(numbers.to(device)).tolist())
+    assert [row for row in rows if differs(*row)] == []
+
+
 def hardly_equal(ours, expected):
     return torch.allclose(ours.cpu(), expected, rtol=1e-4, atol=1e-5, equal_nan=True)
 
@@ -59,6 +70,25 @@ def test_an_infinity_meets_no_padding(device, transposed, infinite):
         results.append([result, *torch.autograd.grad(result, (x, w), g)])
     assert not any(t.isnan().any() for t in results[0])
     assert all(hardly_equal(ours, expected) for expected, ours in zip(*results))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("number", [math.inf, math.nan])
+def test_samples_at_no_place_and_of_infinity(device, mode, dims, number):
+    """Outside of an image of two dims are zeros, which a weight of NaN makes NaN; of three dims there is nothing."""
+    if (mode, dims) == ("bicubic", 3):
+        pytest.skip("PyTorch has it in two dims only")
+    points = torch.rand(1, *[3] * dims, dims, generator=torch.Generator().manual_seed(2)) * 2.4 - 1.2
+    nowhere, image = points.clone(), torch.rand(1, 2, *[4] * dims)
+    nowhere.view(-1)[::5] = number
+    for values, grid in ((image, nowhere), (with_infinity(1, 2, *[4] * dims, at=5), points)):
+        results = []
+        for where in ("cpu", device):
+            x, g = values.to(where).requires_grad_(), grid.to(where).requires_grad_()
+            result = torch.nn.functional.grid_sample(x, g, mode=mode, align_corners=False)
+            results.append([result, *torch.autograd.grad(result.sum(), (x, g))])
+        assert all(hardly_equal(ours, expected) for expected, ours in zip(*results))
 
 
 SIZES = [("linear", (5,), (9,)), ("linear", (5,), (5,)), ("bilinear", (5, 5), (9, 9)), ("bilinear", (5, 5), (9, 5)),

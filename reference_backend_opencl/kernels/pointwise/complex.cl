@@ -85,16 +85,21 @@ static VT complex_sign(VT a) {
 
 /* ---- Exponentials and logarithms ---- */
 
+/* Where y is not finite, there is no angle: beside a finite x, which does not make it 0 however small its exponential is,
+ * all is NaN; infinity stays. */
+static int has_no_angle(PART x, PART y) { return (y - y != 0) & (x > -INFINITY); }
+static VT of_no_angle(PART x) { return (VT)(x == INFINITY ? INFINITY : NAN, NAN); }
+
 /* scale e^x (cos y + i sin y), where e^x alone may overflow. */
 static VT scaled_exp(PART scale, PART x, PART y) {
   PART part = x > MANY ? E_MANY : 1, size = exp(x > MANY ? x - MANY : x) * scale;
-  if ((x == INFINITY) & (y - y != 0)) return (VT)(INFINITY, NAN);
+  if (has_no_angle(x, y)) return of_no_angle(x);
   return (VT)(strong_zero(size, cos(y)) * part, strong_zero(size, sin(y)) * part);
 }
 static VT complex_exp(VT a) { return scaled_exp(1, a.x, a.y); }
 static VT complex_exp2(VT a) {
   PART size = exp2(a.x), y = a.y * LN_2;
-  if ((a.x == INFINITY) & (y - y != 0)) return (VT)(INFINITY, NAN);
+  if (has_no_angle(a.x, y)) return of_no_angle(a.x);
   return (VT)(strong_zero(size, cos(y)), strong_zero(size, sin(y)));
 }
 /* Where a part is not finite, plain products, as in PyTorch. */
@@ -177,6 +182,7 @@ static VT complex_sinh(VT a) {
 }
 /* W. Kahan, "Branch cuts for complex elementary functions", 1987; so are the inverse functions. */
 static VT complex_tanh(VT a) {
+  if ((a.y - a.y != 0) & (a.x - a.x == 0) & (a.x != 0)) return (VT)(NAN, NAN);
   if (fabs(a.x) > FLAT) {
     return (VT)(copysign((PART)1, a.x), strong_zero(4 * exp(-2 * fabs(a.x)), sin(a.y) * cos(a.y)));
   }

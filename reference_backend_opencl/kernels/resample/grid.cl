@@ -107,6 +107,11 @@ static long pixel(const axis *z, const axis *y, const axis *x, int i, int j, int
   return (z->at[i] * height + y->at[j]) * width + x->at[k];
 }
 
+/* What a tap adds its weight of. In two dims an element outside is a zero, so that a weight of NaN counts, as with
+ * PyTorch; in three it is passed over. */
+#define IS_PASSED_OVER(at) ((at) < 0 && DIMS == 3)
+#define VALUE(plane, at) ((at) < 0 ? (CT)0 : GET((plane) + (at)))
+
 #if LOCAL > 1
 /* Up to two taps along each of two dims, side by side: from channel c to before `end`. The same sums as below. */
 #define AT_ONCE 4
@@ -127,7 +132,7 @@ static void sample_pairs(__global RAW(D) * to, __global const RAW(D) * from, lon
       for (int j = 0; j < 2; j++) {
         CT line = 0;
 #pragma unroll
-        for (int k = 0; k < 2; k++) line += at[j][k] >= 0 ? x->weight[k] * GET(plane + at[j][k]) : (CT)0;
+        for (int k = 0; k < 2; k++) line += k < x->count ? x->weight[k] * VALUE(plane, at[j][k]) : (CT)0;
         if (j < y->count) sum += y->weight[j] * line;
       }
       PUT(to + (c + p) * points, sum);
@@ -160,9 +165,10 @@ KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
       for (int i = 0; i < z.count; i++) {
         for (int j = 0; j < y.count; j++) {
           CT line = 0;
+          if (DIMS == 3 && (z.at[i] < 0 || y.at[j] < 0)) continue; /* whatever the line's weight is */
           for (int k = 0; k < x.count; k++) {
             const long at = pixel(&z, &y, &x, i, j, k, SIZE(1), SIZE(2));
-            if (at >= 0) line += x.weight[k] * GET(plane + at);
+            if (!IS_PASSED_OVER(at)) line += x.weight[k] * VALUE(plane, at);
           }
           sum += z.weight[i] * y.weight[j] * line;
         }
@@ -172,21 +178,21 @@ KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
   }
 }
 
-/* The gradient of the grid: a piece is a point. */
+/* The gradient of the grid: a piece is a point. The nearest element is the same beside it: no value counts. */
 KERNEL grid_slopes(PLACE(out), PLACE(in), PLACE(grid), PLACE(grad), PLACE(work), numbers n) {
   EACH_UNIT(unit) {
     const long image = unit / POINTS, point = unit % POINTS;
     AXES(ELEMENTS(grid) + unit * DIMS);
     CT sums[3] = {0, 0, 0};
-    for (long c = 0; c < CHANNELS; c++) {
+    for (long c = 0; c < CHANNELS && INTERPOLATION != NEAREST; c++) {
       __global const RAW(D) *plane = ELEMENTS(in) + (image * CHANNELS + c) * PIXELS;
       const CT g = GET(ELEMENTS(grad) + (image * CHANNELS + c) * POINTS + point);
       for (int i = 0; i < z.count; i++) {
         for (int j = 0; j < y.count; j++) {
           for (int k = 0; k < x.count; k++) {
             const long at = pixel(&z, &y, &x, i, j, k, SIZE(1), SIZE(2));
-            if (at < 0) continue;
-            const CT v = GET(plane + at) * g;
+            if (IS_PASSED_OVER(at)) continue;
+            const CT v = VALUE(plane, at) * g;
             sums[0] += v * (z.weight[i] * y.weight[j] * x.slope[k]);
             sums[1] += v * (z.weight[i] * y.slope[j] * x.weight[k]);
             sums[2] += v * (z.slope[i] * y.weight[j] * x.weight[k]);

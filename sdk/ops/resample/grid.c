@@ -177,6 +177,7 @@ static axis axis_of(const sampling *s, ref_real coordinate, int64_t size) {
 
 /* --- a point --- */
 
+/* Outside of the image the pixel is -1, and its value 0. */
 typedef struct tap {
   int64_t pixel;
   ref_real weight, slope[MOST_DIMS];
@@ -184,7 +185,8 @@ typedef struct tap {
 
 enum { TAPS = MOST_TAPS * MOST_TAPS * MOST_TAPS };
 
-/* What the point with these coordinates reads; returns how many taps lie in the image. */
+/* What the point with these coordinates reads; returns how many taps. In two dims those outside of the image are of
+ * them, so that a weight of NaN counts, as with PyTorch; in three it passes over them. */
 static int taps_of(const sampling *s, const ref_real *point, tap *taps) {
   axis a[MOST_DIMS];
   int count = 0;
@@ -195,11 +197,12 @@ static int taps_of(const sampling *s, const ref_real *point, tap *taps) {
   for (int i = 0; i < a[0].count; i++) {
     for (int j = 0; j < a[1].count; j++) {
       for (int k = 0; k < a[2].count; k++) {
-        if (a[0].at[i] < 0 || a[1].at[j] < 0 || a[2].at[k] < 0) continue;
+        bool outside = a[0].at[i] < 0 || a[1].at[j] < 0 || a[2].at[k] < 0;
+        if (outside && s->dims == 3) continue;
+        int64_t pixel = (a[0].at[i] * s->size[1] + a[1].at[j]) * s->size[2] + a[2].at[k];
         ref_real u = a[0].weight[i], v = a[1].weight[j], w = a[2].weight[k];
-        taps[count++] = (tap){(a[0].at[i] * s->size[1] + a[1].at[j]) * s->size[2] + a[2].at[k],
-                              u * v * w,
-                              {a[0].slope[i] * v * w, u * a[1].slope[j] * w, u * v * a[2].slope[k]}};
+        taps[count++] = (tap){
+            outside ? -1 : pixel, u * v * w, {a[0].slope[i] * v * w, u * a[1].slope[j] * w, u * v * a[2].slope[k]}};
       }
     }
   }
@@ -207,6 +210,10 @@ static int taps_of(const sampling *s, const ref_real *point, tap *taps) {
 }
 
 /* --- kernels --- */
+
+static ref_real value_of(const ref_array *x, int64_t first, const tap *t) {
+  return t->pixel < 0 ? 0 : x->re[first + t->pixel];
+}
 
 static graft_status sample(const graft_exec *exec, const void *args) {
   sampling s = sampling_of(args);
@@ -220,7 +227,7 @@ static graft_status sample(const graft_exec *exec, const void *args) {
       ref_real weights[TAPS], values[TAPS];
       for (int k = 0; k < count; k++) {
         weights[k] = taps[k].weight;
-        values[k] = x.re[plane * s.pixels + taps[k].pixel];
+        values[k] = value_of(&x, plane * s.pixels, &taps[k]);
       }
       to.re[plane * s.points + i % s.points] = ref_dot(s.out->dl.dtype, weights, 1, values, 1, count);
     }
@@ -242,10 +249,10 @@ static graft_status sample_backward(const graft_exec *exec, const void *args) {
       int64_t plane = i / s.points * s.channels + c;
       ref_real g = grad.re[plane * s.points + i % s.points];
       for (int k = 0; k < count; k++) {
-        int64_t at = plane * s.pixels + taps[k].pixel;
-        ref_add(dtype, &to_input.re[at], g * taps[k].weight);
-        for (int d = 0; d < s.dims; d++)
-          ref_add(dtype, &to_grid.re[i * s.dims + d], g * x.re[at] * taps[k].slope[MOST_DIMS - 1 - d]);
+        ref_real value = value_of(&x, plane * s.pixels, &taps[k]);
+        if (taps[k].pixel >= 0) ref_add(dtype, &to_input.re[plane * s.pixels + taps[k].pixel], g * taps[k].weight);
+        for (int d = 0; d < s.dims && s.interpolation != NEAREST; d++) /* the nearest is the same beside the point */
+          ref_add(dtype, &to_grid.re[i * s.dims + d], g * value * taps[k].slope[MOST_DIMS - 1 - d]);
       }
     }
   }
