@@ -103,12 +103,27 @@ def test_autocast_and_half_types(device):
     net, twin, x, there = pair("gru", device, torch.float32)
     with torch.autocast(device.type, torch.bfloat16):
         output, state = twin(there)
-    assert output.dtype == state.dtype == torch.bfloat16
-    close(output.float(), net(x)[0], rtol=0.05, atol=0.05)
-    output.float().sum().backward()
+    close(output, net(x)[0], rtol=0.05, atol=0.05)
+    output.sum().backward()
     assert there.grad.isfinite().all().item()
     halves = copy.deepcopy(net).to(device, torch.float16)(there.detach().half())[0]
     close(halves.float(), net(x)[0].detach(), rtol=0.01, atol=0.01)
+
+
+@pytest.mark.parametrize("batch", [3, 0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_autocast_keeps_states_where_the_cpu_does(device, kind, dtype, batch):
+    net, twin, _, _ = pair(kind, device, torch.float32, num_layers=2)
+    x, state = torch.randn(4, batch, 5), torch.randn(2, batch, 6, dtype=dtype)
+    found = []
+    for module, where in ((net, "cpu"), (twin, device.type)):
+        given = state.to(where)
+        with torch.autocast(where, torch.bfloat16):
+            found.append([flat(module(x.to(where), first)) for first in (None, (given, given) if kind == "lstm" else given)])
+    for theirs, ours in zip(*found):
+        for a, b in zip(ours, theirs, strict=True):
+            close(a, b, rtol=0.05, atol=0.05)
 
 
 def test_what_is_left_to_the_composition(device):

@@ -197,6 +197,7 @@ struct Network {
   int64_t num_layers;
   double dropout;
   bool train, bidirectional, batch_first;
+  bool keeps_states = false;  // under autocast, in their own dtype
 
   int64_t directions() const { return bidirectional ? 2 : 1; }
   int64_t params_each() const { return has_biases ? 4 : 2; }
@@ -208,15 +209,16 @@ bool is_plain(const Tensor &tensor, const Tensor &like) {
          !tensor._fw_grad(0).defined();
 }
 
-// Whether layers serve it; what does not fit is told by PyTorch's own checks.
-bool is_served(const Network &n, const Tensor &input, at::TensorList states) {
+// Whether layers serve it, with states of this dtype; what does not fit is told by PyTorch's own checks.
+bool is_served(const Network &n, const Tensor &input, at::TensorList states, at::ScalarType of_states) {
   static const bool known = graft_op_known(GRAFT_OP_RNN_LAYER) && graft_op_known(GRAFT_OP_RNN_LAYER_BACKWARD);
   const int64_t all = n.num_layers * n.directions();
   if (!known || c10::impl::dispatch_mode_enabled() || input.dim() != 3 || !input.is_floating_point()) return false;
   if (static_cast<int64_t>(n.params.size()) != all * n.params_each() || !is_plain(input, input)) return false;
   const int64_t batch = input.size(n.batch_first ? 0 : 1), width = states[0].dim() == 3 ? states[0].size(2) : 0;
   for (const Tensor &state : states) {
-    if (!is_plain(state, input) || state.sizes() != at::IntArrayRef({all, batch, width})) return false;
+    if (!is_plain(state, state) || state.device() != input.device() || state.scalar_type() != of_states) return false;
+    if (state.sizes() != at::IntArrayRef({all, batch, width})) return false;
   }
   for (int64_t i = 0; i < static_cast<int64_t>(n.params.size()); i++) {
     const int64_t place = i % n.params_each(), columns = place ? width : input.size(2);
@@ -229,21 +231,23 @@ bool is_served(const Network &n, const Tensor &input, at::TensorList states) {
   return true;
 }
 
-// The output, and the last states (and cells) of all layers and directions.
+// The output, and the last states (and cells) of all layers and directions, in the states' dtype. Products of the
+// inputs are in the parameters'.
 variable_list run(const Network &n, const Tensor &input, at::TensorList states) {
+  const at::ScalarType product = n.params[0].scalar_type(), kept = states[0].scalar_type();
   Tensor x = n.batch_first ? input.transpose(0, 1) : input;
   std::vector<Tensor> first = states[0].unbind(0), cells(first.size());
   if (states.size() > 1) cells = states[1].unbind(0);
   std::vector<Tensor> last, last_cells;
   for (int64_t number = 0; number < n.num_layers; number++) {
     std::vector<Tensor> outputs;
-    x = x.contiguous();
+    x = x.to(product).contiguous();
     for (int64_t direction = 0; direction < n.directions(); direction++) {
       const int64_t i = number * n.directions() + direction;
       const Tensor *p = &n.params[i * n.params_each()];
-      Tensor gates = at::linear(x, p[0], n.has_biases ? optional<Tensor>(p[2]) : std::nullopt);
-      variable_list outs =
-          layer({gates, first[i], cells[i], p[1], n.has_biases ? p[3] : Tensor(), n.mode, direction == 1});
+      Tensor gates = at::linear(x, p[0], n.has_biases ? optional<Tensor>(p[2]) : std::nullopt).to(kept);
+      variable_list outs = layer(
+          {gates, first[i], cells[i], p[1].to(kept), n.has_biases ? p[3].to(kept) : Tensor(), n.mode, direction == 1});
       outputs.push_back(outs[0]), last.push_back(outs[1]);
       if (outs.size() > 2) last_cells.push_back(outs[2]);
     }
@@ -257,7 +261,8 @@ variable_list run(const Network &n, const Tensor &input, at::TensorList states) 
 
 constexpr at::DeviceType kDevice = at::DeviceType::PrivateUse1;
 
-// Under autocast all is of the lower precision, as the products and the cells of the composition are.
+// Under autocast all is of the lower precision, as the products and the cells of the composition are; but the CPU keeps
+// the states of a GRU, which it adds to, in their own, and so those of an LSTM of an empty batch.
 struct Lowered {
   Lowered(const Tensor &x, at::TensorList hx, at::TensorList weights)
       : without(c10::DispatchKey::AutocastPrivateUse1),
@@ -265,6 +270,9 @@ struct Lowered {
         input(at::autocast::cached_cast(dtype, x, kDevice)),
         states(at::autocast::cached_cast(dtype, hx, kDevice)),
         params(at::autocast::cached_cast(dtype, weights, kDevice)) {}
+
+  // What a sum with a state is of.
+  at::ScalarType with(const Tensor &state) const { return at::promote_types(dtype, state.scalar_type()); }
 
   c10::impl::ExcludeDispatchKeyGuard without;
   at::ScalarType dtype;
@@ -277,11 +285,13 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor &input, at::TensorList hx, 
                                         bool batch_first) {
   if (at::autocast::is_autocast_enabled(kDevice)) {
     Lowered low(input, hx, params);
-    return torch_graft::lstm(low.input, low.states, low.params, has_biases, num_layers, dropout, train, bidirectional,
-                             batch_first);
+    auto [output, state, cell] = torch_graft::lstm(low.input, low.states, low.params, has_biases, num_layers, dropout,
+                                                   train, bidirectional, batch_first);
+    const at::ScalarType dtype = input.numel() ? output.scalar_type() : low.with(hx[1]);
+    return {output.to(dtype), state.to(dtype), cell.to(dtype)};
   }
   Network n = {"lstm", 4, params, has_biases, num_layers, dropout, train, bidirectional, batch_first};
-  if (hx.size() != 2 || !is_served(n, input, hx))
+  if (hx.size() != 2 || !is_served(n, input, hx, input.scalar_type()))
     return at::native::lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first);
   variable_list outs = run(n, input, hx);
   return {outs[0], outs[1], outs[2]};
@@ -295,9 +305,16 @@ std::tuple<Tensor, Tensor> network(const Network &n, Composition otherwise, cons
     Lowered low(input, hx, n.params);
     Network lowered = n;
     lowered.params = low.params;
-    return torch_graft::network(lowered, otherwise, low.input, low.states[0]);
+    const at::ScalarType kept = n.keeps_states ? low.with(hx) : low.states[0].scalar_type();
+    const Tensor state = hx.to(kept);
+    if (is_served(lowered, low.input, state, kept)) {
+      variable_list outs = run(lowered, low.input, state);
+      return {outs[0], outs[1]};
+    }
+    auto [output, last] = torch_graft::network(lowered, otherwise, low.input, low.states[0]);
+    return {output.to(kept), last.to(kept)};
   }
-  if (!is_served(n, input, hx))
+  if (!is_served(n, input, hx, input.scalar_type()))
     return otherwise(input, hx, n.params, n.has_biases, n.num_layers, n.dropout, n.train, n.bidirectional,
                      n.batch_first);
   variable_list outs = run(n, input, hx);
@@ -306,7 +323,7 @@ std::tuple<Tensor, Tensor> network(const Network &n, Composition otherwise, cons
 
 std::tuple<Tensor, Tensor> gru(const Tensor &input, const Tensor &hx, at::TensorList params, bool has_biases,
                                int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
-  return network({"gru", 3, params, has_biases, num_layers, dropout, train, bidirectional, batch_first},
+  return network({"gru", 3, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, true},
                  &at::native::gru, input, hx);
 }
 
