@@ -101,6 +101,20 @@ static graft_status do_softmax(doing *d, uint32_t op, graft_tensor **out) {
   for (int i = 0; i < 4; i++) graft_tensor_release(made[i]);
   return status;
 }
+
+/* A product, rounded to another dtype, and an op of that and of what the other one is. */
+static graft_status do_followed(doing *d, uint32_t op, graft_tensor **out) {
+  static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_BF16, GRAFT_F16, GRAFT_F32};
+  graft_tensor *product = NULL, *rounded = NULL, *sum = NULL;
+  graft_status status = graft_op_mm(d->operands[0], d->operands[1], &product);
+  if (!status) status = graft_tensor_to(product, NULL, dtypes[choose(d, 0, 4)], &rounded);
+  if (!status) status = graft_op_add_Tensor(rounded, d->operands[2], graft_scalar_none(), &sum);
+  if (!status) status = graft_call(op, (graft_value[]){graft_value_tensor(sum)}, 1, out, 1);
+  graft_tensor *made[] = {product, rounded, sum};
+  for (int i = 0; i < 3; i++) graft_tensor_release(made[i]);
+  return status;
+}
+
 static graft_status do_cast(doing *d, uint32_t op, graft_tensor **out) {
   static const graft_dtype dtypes[] = {GRAFT_F32, GRAFT_F64, GRAFT_F16, GRAFT_BF16, GRAFT_I64, GRAFT_I32, GRAFT_BOOL};
   (void)op;
@@ -237,6 +251,8 @@ static const struct row {
     {"sum of a product", do_product, GRAFT_OP_SUM_DIM_INTLIST, 2, 0},
     {"mean of a product", do_product, GRAFT_OP_MEAN_DIM, 2, 0},
     {"softmax, written out", do_softmax, GRAFT_OP_EXP, 1, 0},
+    {"tanh of a product and a sum", do_followed, GRAFT_OP_TANH, 3, 0},
+    {"relu of a product and a sum", do_followed, GRAFT_OP_RELU, 3, 0},
     {"to", do_cast, 0, 1, 0},
     {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
     {"rand", do_random, GRAFT_OP_RAND, 1, 0},

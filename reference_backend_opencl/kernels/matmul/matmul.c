@@ -1,14 +1,21 @@
 /* Matrix products: mm, bmm, and with a matrix to add. All are one batched product with any strides. */
 #include "kernels/matmul/matmul.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* out = alpha * a b + beta * addend; without an addend, out = a b. The last two dimensions count. */
 typedef struct operands {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
-  const ocl_scales *scales; /* or NULL */
-  bool relu;                /* of the result */
-  bool mixed;               /* of dtypes that only tensor cores take together */
-  bool tf32;                /* f32 may be rounded to 11 bits */
+  const ocl_scales *scales;     /* or NULL */
+  bool relu;                    /* of the result */
+  bool mixed;                   /* of dtypes that only tensor cores take together */
+  bool tf32;                    /* f32 may be rounded to 11 bits */
+  const ocl_epilogue *epilogue; /* or NULL; with its arguments, where the call runs */
+  const ocl_argument *arguments;
+  cl_uint count;
 } operands;
 
 /* As in panels.cl and matmul.cl. */
@@ -114,6 +121,25 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
   return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
 }
 
+/* A kernel that writes results: behind the text of calls that follow, if any do. */
+static graft_status init_writing(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_text *head,
+                                 const char *files, const char *entry) {
+  if (!call->epilogue) return ocl_kernel_init(kernel, device, head, files, entry);
+  ocl_text whole = {0};
+  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", call->epilogue->before->items, head->items,
+               ocl_kernel_source("core/common"));
+  for (const char *at = files; *at; at += strspn(at, " ")) {
+    char file[64];
+    const size_t length = strcspn(at, " ");
+    snprintf(file, sizeof file, "%.*s", (int)length, at);
+    ocl_text_add(&whole, "%s", ocl_kernel_source(file));
+    at += length;
+  }
+  graft_status status = ocl_kernel_init_whole(kernel, device, &whole, "matmul/followed", entry);
+  ocl_text_free(&whole);
+  return status;
+}
+
 static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tensor_plan *tensor,
                                  const ocl_tile *t) {
   const char *files = memo->f32
@@ -135,8 +161,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
     ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
   }
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
-  graft_status status = ocl_kernel_init(&memo->multiply, device, &head, files, entry);
-  if (status == GRAFT_OK && memo->splits) status = ocl_kernel_init(&memo->combine, device, &head, files, "combine");
+  if (head.failed) return GRAFT_OUT_OF_MEMORY;
+  graft_status status = init_writing(&memo->multiply, device, call, &head, files, entry);
+  if (status == GRAFT_OK && memo->splits) status = init_writing(&memo->combine, device, call, &head, files, "combine");
   bool packs = device->is_cpu && !memo->thin && !memo->at_once;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
@@ -382,6 +409,7 @@ static graft_status plan(memo *memo, graft_device *device, const operands *call)
   product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
+  if (call->epilogue) out = matrix_of(call->epilogue->to, memo->swapped);
   p.out_batch = out.batch_stride;
   p.out_row = out.row_stride;
   p.out_column = out.column_stride;
@@ -453,11 +481,20 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
   return (ocl_place){place.buffer, place.offset + bytes};
 }
 
-static graft_status run(const graft_exec *exec, operands *call) {
-  memo *memo;
-  call->tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
-  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
-  if (status != GRAFT_OK) return status;
+/* What a kernel that writes results takes: what all calls have, with the epilogue's arguments behind the matrix to add.
+ */
+enum { ARGUMENTS_MAX = 64 };
+static cl_uint put_together(ocl_argument *all, const operands *call, cl_uint before, const ocl_argument *common,
+                            cl_uint behind) {
+  memcpy(all, common, before * sizeof *all);
+  if (call->count > 0) memcpy(all + before, call->arguments, call->count * sizeof *all);
+  memcpy(all + before + call->count, common + before, behind * sizeof *all);
+  return before + call->count + behind;
+}
+
+static graft_status run_memo(const graft_exec *exec, memo *memo, const operands *call) {
+  graft_status status = GRAFT_OK;
+  ocl_argument all[ARGUMENTS_MAX];
   ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
   if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
   if (status != GRAFT_OK) return status;
@@ -483,12 +520,21 @@ static graft_status run(const graft_exec *exec, operands *call) {
     const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),      OCL_PLACE(partial),
                                       OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha},
                                       {bytes, &beta},        OCL_VALUE(k),      OCL_VALUE(end)};
-    status = ocl_launch(&memo->multiply, exec->stream, OCL_ALL(arguments));
+    const cl_uint count = put_together(all, call, 10, arguments, 4);
+    status = ocl_launch(&memo->multiply, exec->stream, count, all);
   }
   if (status != GRAFT_OK || !memo->splits) return status;
   const ocl_argument arguments[] = {
       OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha}, {bytes, &beta}};
-  return ocl_launch(&memo->combine, exec->stream, OCL_ALL(arguments));
+  const cl_uint count = put_together(all, call, 6, arguments, 2);
+  return ocl_launch(&memo->combine, exec->stream, count, all);
+}
+
+static graft_status run(const graft_exec *exec, operands *call) {
+  memo *memo;
+  call->tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
+  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
+  return status == GRAFT_OK ? run_memo(exec, memo, call) : status;
 }
 
 graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *b,
@@ -535,6 +581,47 @@ graft_status ocl_op_baddbmm(const graft_exec *exec, const graft_args_baddbmm *ar
                                .addend = args->self,
                                .alpha = args->alpha,
                                .beta = args->beta});
+}
+
+/* ---- With calls that follow ---- */
+
+struct ocl_product {
+  memo memo;
+};
+
+static operands operands_of(const ocl_product_call *call) {
+  return (operands){
+      .a = call->a, .b = call->b, .out = call->out, .addend = call->addend, .alpha = call->alpha, .beta = call->beta};
+}
+
+graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
+                              ocl_product **product) {
+  operands operands = operands_of(call);
+  operands.tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
+  operands.epilogue = epilogue;
+  *product = calloc(1, sizeof **product);
+  return *product ? prepare(&(*product)->memo, exec->device, &operands) : GRAFT_OUT_OF_MEMORY;
+}
+
+bool ocl_product_is_turned(const ocl_product *product) {
+  return product->memo.swapped;
+}
+
+graft_status ocl_product_run(const graft_exec *exec, ocl_product *product, const ocl_product_call *call,
+                             const graft_tensor_desc *to, cl_uint count, const ocl_argument *arguments) {
+  operands operands = operands_of(call);
+  operands.out = to;
+  operands.arguments = arguments;
+  operands.count = count;
+  return run_memo(exec, &product->memo, &operands);
+}
+
+void ocl_product_destroy(ocl_product *product) {
+  if (!product) return;
+  ocl_kernel *const kernels[] = {&product->memo.pack_a, &product->memo.pack_b, &product->memo.multiply,
+                                 &product->memo.combine, &product->memo.scale};
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) ocl_kernel_destroy(kernels[i]);
+  free(product);
 }
 
 #define NUMBERS (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)

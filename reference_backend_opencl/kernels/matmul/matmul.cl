@@ -28,13 +28,23 @@ typedef struct {
   long addend_batch, addend_row, addend_column;
 } product;
 
-static void put(__global RAW(D) * at, long stride, int n, VT v) {
-  RAW(D) lanes[VEC];
+/* Calls that follow in the same kernel are in a text before this one, which defines these (fused_epilogue.c): parameters
+ * of the kernel, what functions take of these and of the matrix to add, and D_TO, of what is written at last. */
+#ifndef EPILOGUE_PARAMETERS
+#define EPILOGUE_PARAMETERS
+#define D_TO D
+typedef __global const uchar *extras;
+#define EXTRAS (addend + offset_addend)
+#define ADDEND_OF(extras) (extras)
+#endif
+
+static void put(__global RAW(D_TO) * at, long stride, int n, VT v) {
+  RAW(D_TO) lanes[VEC];
   if (stride == 1 && n >= VEC) {
-    STORE(D, __global, at, v);
+    STORE(D_TO, __global, at, v);
     return;
   }
-  STORE(D, __private, lanes, v);
+  STORE(D_TO, __private, lanes, v);
   for (int j = 0; j < n && j < VEC; j++) at[j * stride] = lanes[j];
 }
 
@@ -53,7 +63,7 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
 #elif defined(SCALED)
 /* In place of a matrix to add: f32 scales of rows, then of columns, a bias of columns and a scale of all, each from a
  * multiple of VEC on (scales.cl). */
-#define SCALES ((__global const float *)addend)
+#define SCALES ((__global const float *)ADDEND_OF(more))
 #define EVEN(count) (((count) + VEC - 1) / VEC * VEC)
 #define EPILOGUE(sum)                                                                        \
   (((sum)*SCALES[i] * VLOAD(SCALES + EVEN(p.m) + j) + VLOAD(SCALES + EVEN(p.m) + EVEN(p.n) + j)) * \
@@ -62,24 +72,39 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
 #define EPILOGUE(sum) (sum)
 #endif
 
+/* What the calls that follow make of VEC numbers of a row, rounded as the product's result is. They take as many lanes as
+ * the eager kernels of these calls have. */
+#ifdef FOLLOWED
+static VT followed(VT value, long i, long j, product p, long batch, extras more) {
+  RAW(D) sums[EPILOGUE_LANES];
+  RAW(D_TO) lanes[EPILOGUE_LANES];
+  STORE(D, __private, sums, value);
+  for (int lane = VEC; lane < EPILOGUE_LANES; lane++) sums[lane] = sums[0];
+  epilogue(lanes, sums, i, j, batch, (int)min((long)VEC, p.n - j), more);
+  return LOAD(D_TO, __private, lanes);
+}
+#else
+#define followed(value, i, j, p, batch, more) (value)
+#endif
+
 /* What VEC sums of row i from column j on, which lie in the matrix, become. */
-static VT finished(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, __global const uchar *addend) {
+static VT finished(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, extras more) {
 #ifdef ADDEND
-  VT old = get((__global const RAW(D) *)addend + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
+  VT old = get((__global const RAW(D) *)ADDEND_OF(more) + batch * p.addend_batch + i * p.addend_row + j * p.addend_column,
                p.addend_column, (int)min((long)VEC, p.n - j));
 #endif
   VT value = EPILOGUE(sum);
 #ifdef RELU
   value = value <= (VT)0 ? (VT)0 : value;
 #endif
-  return value;
+  return followed(value, i, j, p, batch, more);
 }
 
 /* VEC sums of row i from column j on go out, as far as the matrix reaches. */
 static void finish(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, __global uchar *out,
-                   __global const uchar *addend) {
+                   extras more) {
   if (i >= p.m || j >= p.n) return;
   int n = (int)min((long)VEC, p.n - j);
-  put((__global RAW(D) *)out + batch * p.out_batch + i * p.out_row + j * p.out_column, p.out_column, n,
-      finished(sum, i, j, p, batch, alpha, beta, addend));
+  put((__global RAW(D_TO) *)out + batch * p.out_batch + i * p.out_row + j * p.out_column, p.out_column, n,
+      finished(sum, i, j, p, batch, alpha, beta, more));
 }

@@ -58,6 +58,33 @@ graft_status ocl_scales_gather(ocl_kernel *kernel, graft_stream *stream, const o
 graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *b,
                            const graft_tensor_desc *out, const ocl_scales *scales);
 
+/* ---- A product with calls that follow it in the same kernel (kernels/pointwise/fused_epilogue.c) ---- */
+
+/* out = alpha * a b + beta * addend; without an addend, out = a b. The last two dimensions count. */
+typedef struct ocl_product_call {
+  const graft_tensor_desc *a, *b, *out, *addend;
+  const graft_scalar *alpha, *beta;
+} ocl_product_call;
+
+/* False: the call is no such product. */
+bool ocl_product_read(const ocl_call *call, ocl_product_call *product);
+
+typedef struct ocl_epilogue {
+  const ocl_text *before;      /* of the program: `epilogue`, and what matmul.cl asks of such a text */
+  const graft_tensor_desc *to; /* of the product's shape, what is written in the place of its result */
+} ocl_epilogue;
+
+typedef struct ocl_product ocl_product;
+/* The kernels of such a product, for tensors that lie as these do. */
+graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
+                              ocl_product **product);
+/* Whether rows of its result are columns for the kernel. */
+bool ocl_product_is_turned(const ocl_product *product);
+/* `arguments` are those of the epilogue. */
+graft_status ocl_product_run(const graft_exec *exec, ocl_product *product, const ocl_product_call *call,
+                             const graft_tensor_desc *to, cl_uint count, const ocl_argument *arguments);
+void ocl_product_destroy(ocl_product *product);
+
 /* How a GPU makes a product of f32. */
 typedef struct ocl_f32_way {
   ocl_tile tile;

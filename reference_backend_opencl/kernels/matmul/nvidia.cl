@@ -3,22 +3,22 @@
 
 /* VEC neighbouring sums go out, or to the workspace. */
 static INLINED void leave(VT sum, long i, long j, product p, bool whole, CT alpha, CT beta, __global uchar *out,
-                          __global const uchar *addend, __global CT *sums) {
+                          extras more, __global CT *sums) {
   if (i >= p.m || j >= p.n) return;
   long batch = get_group_id(2) / p.splits;
   if (p.splits > 1) {
     VSTORE(sum, sums + kept_at(get_group_id(2), i, j, p));
   } else if (whole) {
-    RAW(D) lanes[VEC];
-    STORE(D, __private, lanes, finished(sum, i, j, p, batch, alpha, beta, addend));
-    *(__global VEC_OF(RAW(D)) *)((__global RAW(D) *)out + batch * p.out_batch + i * p.out_row + j) = VLOAD(lanes);
+    RAW(D_TO) lanes[VEC];
+    STORE(D_TO, __private, lanes, finished(sum, i, j, p, batch, alpha, beta, more));
+    *(__global VEC_OF(RAW(D_TO)) *)((__global RAW(D_TO) *)out + batch * p.out_batch + i * p.out_row + j) = VLOAD(lanes);
   } else {
-    finish(sum, i, j, p, batch, alpha, beta, out, addend);
+    finish(sum, i, j, p, batch, alpha, beta, out, more);
   }
 }
 
 KERNEL_OF(LANES, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local uchar strips[STRIPS_BYTES] __attribute__((aligned(1024)));
   int lane = get_local_id(0);
@@ -35,12 +35,12 @@ KERNEL_OF(LANES, 1) multiply(
   make_tile(strips, a, b, p, p.m - row, p.n - column, max(k_end - k_begin, (long)0), lane);
   __local CT *tile = (__local CT *)strips;
   bool whole = p.n % VEC == 0 && p.out_column == 1 && p.out_row % VEC == 0 && p.out_batch % VEC == 0 &&
-               offset_out % (sizeof(RAW(D)) * VEC) == 0;
+               offset_out % (sizeof(RAW(D_TO)) * VEC) == 0;
   __global CT *sums = (__global CT *)(partial + offset_partial);
 #pragma unroll 1
   for (int at = lane * VEC; at < TILE_M * TILE_N; at += LANES * VEC) {
     int i = at / TILE_N, j = at % TILE_N;
     leave(*(__local VT *)(tile + i * TILE_PITCH + j), row + i, column + j, p, whole, alpha, beta, out + offset_out,
-          addend + offset_addend, sums);
+          EXTRAS, sums);
   }
 }

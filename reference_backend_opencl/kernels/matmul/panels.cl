@@ -90,19 +90,19 @@ KERNEL_OF(1, 1) pack(
 
 /* A tile of sums goes out where the columns of the result lie side by side: each is written in one piece. */
 static INLINED void finish_by_columns(VT sum[TILE_M][TILE_V], long row, long column, product p, long batch, CT alpha, CT beta,
-                              __global uchar *out, __global const uchar *addend) {
-  RAW(D) tile[TILE_M * TILE_N];
+                              __global uchar *out, extras more) {
+  RAW(D_TO) tile[TILE_M * TILE_N];
   const int rows = (int)min((long)TILE_M, p.m - row), columns = (int)min((long)TILE_N, p.n - column);
 #pragma unroll
   for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
       if (r >= rows || v * VEC >= columns) continue;
-      const VT value = finished(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, addend);
-      STORE(D, __private, tile + r * TILE_N + v * VEC, value);
+      const VT value = finished(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, more);
+      STORE(D_TO, __private, tile + r * TILE_N + v * VEC, value);
     }
   }
-  __global RAW(D) *to = (__global RAW(D) *)out + batch * p.out_batch + row + column * p.out_column;
+  __global RAW(D_TO) *to = (__global RAW(D_TO) *)out + batch * p.out_batch + row + column * p.out_column;
   for (int j = 0; j < columns; j++, to += p.out_column) {
     if (rows == TILE_M) {
 #pragma unroll
@@ -113,11 +113,35 @@ static INLINED void finish_by_columns(VT sum[TILE_M][TILE_V], long row, long col
   }
 }
 
+/* Where calls follow, a tile goes out in a loop that stays one, since their code is long; and always by rows. */
+#ifdef FOLLOWED
+#define BY_COLUMNS(p) false
+static void finish_tile(const VT sum[TILE_M * TILE_V], long row, long column, product p, long batch, CT alpha, CT beta,
+                        __global uchar *out, extras more) {
+#pragma clang loop unroll(disable)
+  for (int at = 0; at < TILE_M * TILE_V; at++)
+    finish(sum[at], row + at / TILE_V, column + at % TILE_V * VEC, p, batch, alpha, beta, out, more);
+}
+#define FINISH_TILE(row, column)                                                                     \
+  {                                                                                                  \
+    VT left[TILE_M * TILE_V];                                                                        \
+    _Pragma("unroll") for (int at = 0; at < TILE_M * TILE_V; at++) left[at] = sum[at / TILE_V][at % TILE_V]; \
+    finish_tile(left, row, column, p, batch, alpha, beta, out + offset_out, EXTRAS);                 \
+  }
+#else
+#define BY_COLUMNS(p) ((p).out_row == 1 && (p).out_column != 1)
+#define FINISH_TILE(row, column)                                                                     \
+  _Pragma("unroll") for (int r = 0; r < TILE_M; r++) {                                               \
+    _Pragma("unroll") for (int v = 0; v < TILE_V; v++)                                               \
+      finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out + offset_out, EXTRAS); \
+  }
+#endif
+
 #define SPAN 256L /* of K, in registers */
 
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
 KERNEL_OF(1, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   long panel_n = get_global_id(0), batch = get_global_id(2);
   long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
@@ -164,8 +188,8 @@ KERNEL_OF(1, 1) multiply(
         }
       }
     }
-    if (k_end == p.k && k_begin == 0 && p.out_row == 1 && p.out_column != 1) {
-      finish_by_columns(sum, row, panel_n * TILE_N, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+    if (k_end == p.k && k_begin == 0 && BY_COLUMNS(p)) {
+      finish_by_columns(sum, row, panel_n * TILE_N, p, batch, alpha, beta, out + offset_out, EXTRAS);
       continue;
     }
 #pragma unroll
@@ -173,14 +197,10 @@ KERNEL_OF(1, 1) multiply(
 #pragma unroll
       for (int v = 0; v < TILE_V; v++) {
         if (k_begin > 0) sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
-        if (k_end < p.k) {
-          VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
-        } else {
-          finish(sum[r][v], row + r, panel_n * TILE_N + v * VEC, p, batch, alpha, beta, out + offset_out,
-                 addend + offset_addend);
-        }
+        if (k_end < p.k) VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
       }
     }
+    if (k_end == p.k) FINISH_TILE(row, panel_n * TILE_N)
   }
 }
 
@@ -219,7 +239,7 @@ static INLINED void pack_own(VT panel[AT_ONCE][TILE_V], __global const RAW(D) *b
 }
 
 KERNEL_OF(1, 1) multiply_at_once(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   const long column = (long)get_global_id(0) * TILE_N, batch = get_global_id(2);
   __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch;
@@ -263,16 +283,10 @@ KERNEL_OF(1, 1) multiply_at_once(
         }
       }
     }
-    if (p.out_row == 1 && p.out_column != 1) {
-      finish_by_columns(sum, row, column, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+    if (BY_COLUMNS(p)) {
+      finish_by_columns(sum, row, column, p, batch, alpha, beta, out + offset_out, EXTRAS);
       continue;
     }
-#pragma unroll
-    for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-      for (int v = 0; v < TILE_V; v++) {
-        finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
-      }
-    }
+    FINISH_TILE(row, column)
   }
 }

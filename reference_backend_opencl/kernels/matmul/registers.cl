@@ -27,17 +27,19 @@ static INLINED void place_strip(const struct factors *f, const struct parts *fro
 
 /* VEC neighbouring sums of the whole of K go out. */
 static INLINED void leave(VT sum, long i, long j, product p, long batch, bool whole, CT alpha, CT beta,
-                          __global uchar *out, __global const uchar *addend) {
+                          __global uchar *out, extras more) {
   if (i >= p.m || j >= p.n) return;
-  if (whole)
-    *(__global VT *)((__global CT *)out + batch * p.out_batch + i * p.out_row + j) =
-        finished(sum, i, j, p, batch, alpha, beta, addend);
-  else
-    finish(sum, i, j, p, batch, alpha, beta, out, addend);
+  if (!whole) {
+    finish(sum, i, j, p, batch, alpha, beta, out, more);
+    return;
+  }
+  RAW(D_TO) lanes[VEC];
+  STORE(D_TO, __private, lanes, finished(sum, i, j, p, batch, alpha, beta, more));
+  *(__global VEC_OF(RAW(D_TO)) *)((__global RAW(D_TO) *)out + batch * p.out_batch + i * p.out_row + j) = VLOAD(lanes);
 }
 
 KERNEL_OF(LANES, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local float strips[STRIPS] __attribute__((aligned(16)));
   const int lane = get_local_id(0);
@@ -51,7 +53,7 @@ KERNEL_OF(LANES, 1) multiply(
   __global const float *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row + k_begin * p.a_depth;
   __global const float *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column + k_begin * p.b_depth;
   const bool whole = p.out_column == 1 && p.n % VEC == 0 && p.out_row % VEC == 0 && p.out_batch % VEC == 0 &&
-                     offset_out % (4 * VEC) == 0;
+                     offset_out % (sizeof(RAW(D_TO)) * VEC) == 0;
   __global CT *sums = (__global CT *)(partial + offset_partial);
   const long i = row + item_row(lane), j = column + item_column(lane);
   float4 sum[ITEM_M][VECTORS_N];
@@ -73,7 +75,7 @@ KERNEL_OF(LANES, 1) multiply(
         if (end < k_end || p.splits > 1)
           *kept = sum[r][v];
         else
-          leave(sum[r][v], to_i, to_j, p, batch, whole, alpha, beta, out + offset_out, addend + offset_addend);
+          leave(sum[r][v], to_i, to_j, p, batch, whole, alpha, beta, out + offset_out, EXTRAS);
       }
     }
   }

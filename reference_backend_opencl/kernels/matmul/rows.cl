@@ -5,12 +5,12 @@
 
 /* The sums of VEC columns of a row go out, or to the workspace. */
 static INLINED void leave(VT sum, long i, long j, long part, product p, CT alpha, CT beta, __global uchar *out,
-                          __global const uchar *addend, __global CT *sums) {
+                          extras more, __global CT *sums) {
   if (i >= p.m || j >= p.n) return;
   if (p.splits > 1)
     VSTORE(sum, sums + kept_at(part, i, j, p));
   else
-    finish(sum, i, j, p, part / p.splits, alpha, beta, out, addend);
+    finish(sum, i, j, p, part / p.splits, alpha, beta, out, more);
 }
 
 #if B_ALONG
@@ -37,7 +37,7 @@ static INLINED void dots(float sum[TILE_M][COLUMNS], __global const float *const
 }
 
 KERNEL_OF(LANES, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local float parts[SUMS * (LANES + 1)], fewer[SUMS * (TEAM + 1)], few[SUMS * 4];
   const int lane = get_local_id(0);
@@ -88,7 +88,7 @@ KERNEL_OF(LANES, 1) multiply(
     __local const float *from = few + lane * COLUMNS * 4 + i;
     all += (float4)(from[0], from[4], from[8], from[12]);
   }
-  leave(all, lane, first, part, p, alpha, beta, out + offset_out, addend + offset_addend,
+  leave(all, lane, first, part, p, alpha, beta, out + offset_out, EXTRAS,
         (__global CT *)(partial + offset_partial));
 }
 
@@ -99,7 +99,7 @@ KERNEL_OF(LANES, 1) multiply(
 #define LANES (VECTORS * DEEP)
 
 KERNEL_OF(LANES, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local float4 parts[TILE_M * LANES];
   const int lane = get_local_id(0), deep = lane / VECTORS;
@@ -138,7 +138,7 @@ KERNEL_OF(LANES, 1) multiply(
   float4 all = (float4)0;
 #pragma unroll
   for (int i = 0; i < DEEP; i++) all += parts[lane / VECTORS * LANES + i * VECTORS + lane % VECTORS];
-  leave(all, lane / VECTORS, j, part, p, alpha, beta, out + offset_out, addend + offset_addend,
+  leave(all, lane / VECTORS, j, part, p, alpha, beta, out + offset_out, EXTRAS,
         (__global CT *)(partial + offset_partial));
 }
 #endif

@@ -7,11 +7,11 @@ static INLINED long kept_at(long tiles, long i, long j, product p) {
 }
 
 /* A work-item for each vector of the result. */
-KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta, product p) {
+KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta, product p) {
   long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
   if (j >= p.n) return;
   __global const CT *sums = (__global const CT *)(partial + offset_partial);
   VT sum = (VT)0;
   for (long split = 0; split < p.splits; split++) sum += VLOAD(sums + kept_at(batch * p.splits + split, i, j, p));
-  finish(sum, i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+  finish(sum, i, j, p, batch, alpha, beta, out + offset_out, EXTRAS);
 }

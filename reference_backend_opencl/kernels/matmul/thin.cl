@@ -30,7 +30,7 @@ static void add_rows(VT sum[WIDE], const CT *x, __global const RAW(D) *b, long s
 }
 
 static void by_rows(__global const RAW(D) *a, __global const RAW(D) *b, product p, long first, long end, long batch, CT alpha,
-                    CT beta, __global uchar *out, __global const uchar *addend) {
+                    CT beta, __global uchar *out, extras more) {
   const int vectors = (int)((end - first) / VEC), rest = (int)((end - first) % VEC), all = vectors + (rest > 0);
   VT total[THIN][WIDE], sum[WIDE];
   for (int r = 0; r < p.m; r++) {
@@ -47,7 +47,7 @@ static void by_rows(__global const RAW(D) *a, __global const RAW(D) *b, product 
     }
   }
   for (int r = 0; r < p.m; r++) {
-    for (int v = 0; v < all; v++) finish(total[r][v], r, first + v * VEC, p, batch, alpha, beta, out, addend);
+    for (int v = 0; v < all; v++) finish(total[r][v], r, first + v * VEC, p, batch, alpha, beta, out, more);
   }
 }
 
@@ -92,7 +92,7 @@ static void dot_group(__global const RAW(D) *a, long a_depth, __global const RAW
 }
 
 static void by_columns(__global const RAW(D) *a, __global const RAW(D) *b, product p, long first, long end, long batch,
-                       CT alpha, CT beta, __global uchar *out, __global const uchar *addend) {
+                       CT alpha, CT beta, __global uchar *out, extras more) {
   for (long j = first; j < end; j += VEC) {
     for (int r = 0; r < p.m; r++) {
       CT lanes[VEC + GROUP];
@@ -101,20 +101,20 @@ static void by_columns(__global const RAW(D) *a, __global const RAW(D) *b, produ
         for (int i = 0; i < GROUP; i++) columns[i] = b + min(j + g + i, end - 1) * p.b_column;
         dot_group(a + r * p.a_row, p.a_depth, columns, p.k, lanes + g);
       }
-      finish(VLOAD(lanes), r, j, p, batch, alpha, beta, out, addend);
+      finish(VLOAD(lanes), r, j, p, batch, alpha, beta, out, more);
     }
   }
 }
 
 KERNEL_OF(1, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   const long batch = get_global_id(2), first = (long)get_global_id(0) * p.panels_per_item * VEC;
   const long end = min(first + p.panels_per_item * VEC, p.n);
   __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch;
   __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch;
   if (p.b_column == 1)
-    by_rows(a, b, p, first, end, batch, alpha, beta, out + offset_out, addend + offset_addend);
+    by_rows(a, b, p, first, end, batch, alpha, beta, out + offset_out, EXTRAS);
   else
-    by_columns(a, b, p, first, end, batch, alpha, beta, out + offset_out, addend + offset_addend);
+    by_columns(a, b, p, first, end, batch, alpha, beta, out + offset_out, EXTRAS);
 }

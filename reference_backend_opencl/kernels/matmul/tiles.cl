@@ -34,7 +34,7 @@ static INLINED void place(__local CT *strip, const CT share[SHARE], bool along, 
 }
 
 KERNEL_OF(SIDE, SIDE) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend), CT alpha, CT beta,
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
   int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
@@ -92,7 +92,7 @@ KERNEL_OF(SIDE, SIDE) multiply(
       if (p.splits > 1 || k_end < p.k)
         VSTORE(sum[r][v], kept);
       else
-        finish(sum[r][v], i, j, p, batch, alpha, beta, out + offset_out, addend + offset_addend);
+        finish(sum[r][v], i, j, p, batch, alpha, beta, out + offset_out, EXTRAS);
     }
   }
 }

@@ -22,6 +22,17 @@ typedef struct last_pass {
   uint64_t offset; /* of the partial results in memory of the group's own */
 } last_pass;
 
+/* A matrix product that calls follow: it has their kernel. */
+enum { FACTOR_A, FACTOR_B, ADDEND, FACTORS };
+typedef struct followed_product {
+  ocl_product *product; /* NULL: there is none */
+  ocl_product_call call;
+  int inputs[FACTORS]; /* which of the group's inputs they are; -1: none */
+  int main_output;     /* what the product's kernel writes by itself */
+  int64_t space[3 * OCL_FUSED_TENSORS];
+  size_t space_bytes;
+} followed_product;
+
 struct graft_executable {
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
@@ -29,6 +40,7 @@ struct graft_executable {
   ocl_fused_op *ops;
   fused_number numbers[OCL_FUSED_NUMBERS];
   int nnumbers, noutputs, ninputs;
+  followed_product followed;
   int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads */
   uint64_t scratch_bytes;        /* for values that are kept from one phase to another */
 };
@@ -206,12 +218,31 @@ static graft_status take_outputs(compiling *c) {
   return GRAFT_OK;
 }
 
+/* The value that a product gives. */
+static graft_status take_product(compiling *c, const ocl_fused_op *op) {
+  followed_product *f = &c->made->followed;
+  const graft_tensor_desc *const reads[FACTORS] = {op->product.a, op->product.b, op->product.addend};
+  f->call = op->product;
+  for (int i = 0; i < FACTORS; i++) {
+    f->inputs[i] = reads[i] ? input_of(c->group, reads[i]) : -1;
+    if (reads[i] && f->inputs[i] < 0) return GRAFT_UNIMPLEMENTED;
+  }
+  c->kernel.product_value = new_value(c, op->product.out);
+  set_current(c, op->product.out, c->kernel.product_value);
+  return GRAFT_OK;
+}
+
+static graft_status take_op(compiling *c, ocl_fused_op *op) {
+  if (op->multiplies) return take_product(c, op);
+  return op->reduces ? take_reduction(c, op) : take_pointwise(c, op);
+}
+
 static graft_status take_ops(compiling *c) {
   bool computes = false;
   graft_status status = read_ops(c);
   for (uint32_t n = 0; n < c->group->node_count && status == GRAFT_OK; n++) {
     ocl_fused_op *op = &c->made->ops[n];
-    status = op->reduces ? take_reduction(c, op) : take_pointwise(c, op);
+    status = take_op(c, op);
     if (ocl_fused_computes(op)) c->kernel.nops = (int)n + 1;
     computes = computes || !op->moves;
   }
@@ -345,7 +376,78 @@ static graft_status make_kernel(compiling *c) {
   return status == GRAFT_OK ? ocl_kernel_set(&c->made->kernel, 1, &(ocl_argument){bytes, space}) : status;
 }
 
+/* ---- behind a product ---- */
+
+/* The last output of a dtype that is computed in as the product's is; -1: none. */
+static int find_main_output(const ocl_fused_kernel *k) {
+  const ocl_dtype *product = k->values[k->product_value].dtype;
+  int i = k->noutputs - 1;
+  for (; i >= 0; i--) {
+    const ocl_dtype *dtype = k->values[k->outputs[i].value].dtype;
+    if (dtype->class == OCL_CLASS_FLOAT && dtype->bytes > 1 && !strcmp(dtype->compute, product->compute)) break;
+  }
+  return i;
+}
+
+static void lay_follower(followed_product *f, const ocl_fused_kernel *k) {
+  enum { BATCH, ROW, COLUMN };
+  const bool turned = ocl_product_is_turned(f->product);
+  const int order[] = {BATCH, turned ? COLUMN : ROW, turned ? ROW : COLUMN}, operands = k->geometry.operands;
+  for (int i = 0; i < operands; i++) {
+    for (int d = 0; d < 3; d++) f->space[d * operands + i] = operand_of(k, i)->view.strides[order[d]];
+  }
+  f->space_bytes = 3 * (size_t)operands * sizeof *f->space;
+}
+
+/* The matrix to add as the product's slot would get it: spread over the result. */
+static graft_tensor_desc spread(const graft_tensor_desc *addend, const graft_tensor_desc *out,
+                                int64_t strides[OCL_DIMS_MAX]) {
+  graft_tensor_desc wide = *addend;
+  const graft_dl_tensor *t = &addend->dl;
+  const int more = out->dl.ndim - t->ndim;
+  for (int d = 0; d < out->dl.ndim; d++) strides[d] = d < more || t->shape[d - more] == 1 ? 0 : t->strides[d - more];
+  wide.dl.ndim = out->dl.ndim;
+  wide.dl.shape = out->dl.shape;
+  wide.dl.strides = strides;
+  return wide;
+}
+
+static graft_status make_product(compiling *c) {
+  ocl_fused_kernel *k = &c->kernel;
+  followed_product *f = &c->made->followed;
+  k->device = c->exec->device;
+  k->ops = c->made->ops;
+  k->nnumbers = c->made->nnumbers;
+  k->local = k->device->is_cpu ? 1 : 128;
+  k->geometry.operands = k->noutputs + k->ninputs;
+  k->main_output = f->main_output = find_main_output(k);
+  if (k->main_output < 0) return GRAFT_UNIMPLEMENTED;
+  /* The main output, in the shape of the product's. */
+  const ocl_fused_tensor *output = &k->outputs[k->main_output];
+  const int ndim = f->call.out->dl.ndim;
+  graft_tensor_desc to = *f->call.out;
+  int64_t strides[OCL_DIMS_MAX], of_addend[OCL_DIMS_MAX];
+  memcpy(strides, output->view.strides + 3 - ndim, (size_t)ndim * sizeof *strides);
+  to.dl.strides = strides;
+  to.dl.dtype = output->desc->dl.dtype;
+  ocl_product_call call = f->call;
+  graft_tensor_desc addend;
+  if (call.addend) {
+    addend = spread(call.addend, call.out, of_addend);
+    call.addend = &addend;
+  }
+  ocl_text text = {0};
+  ocl_fused_write_before_product(&text, k);
+  graft_status status = text.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
+  if (status == GRAFT_OK)
+    status = ocl_product_make(c->exec, &call, &(ocl_epilogue){.before = &text, .to = &to}, &f->product);
+  ocl_text_free(&text);
+  if (status == GRAFT_OK) lay_follower(f, k);
+  return status;
+}
+
 graft_status ocl_fused_destroy(graft_executable *executable) {
+  ocl_product_destroy(executable->followed.product);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
   free(executable->ops);
@@ -364,12 +466,12 @@ graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *
     status = take_ops(c);
     made->noutputs = c->kernel.noutputs;
     made->ninputs = c->kernel.ninputs;
-    if (status == GRAFT_OK) status = make_kernel(c);
+    if (status == GRAFT_OK) status = (c->kernel.space.product ? make_product : make_kernel)(c);
   }
   free(c);
   if (status == GRAFT_OK) {
     compiled->executable = made;
-    compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
+    compiled->flags = made->followed.product ? 0 : GRAFT_EXECUTABLE_UNALIGNED; /* a product asks how factors lie */
   } else if (made) {
     ocl_fused_destroy(made);
   }
@@ -399,6 +501,26 @@ static graft_status fill_numbers(const graft_exec *exec, const graft_executable 
   return status;
 }
 
+static graft_status run_product(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args,
+                                int64_t *numbers) {
+  followed_product *f = &e->followed;
+  ocl_argument arguments[2 * OCL_FUSED_TENSORS + 2];
+  const graft_tensor_desc *reads[FACTORS];
+  ocl_product_call call = f->call;
+  for (int i = 0; i < FACTORS; i++) reads[i] = f->inputs[i] >= 0 ? args->inputs[f->inputs[i]] : NULL;
+  call.a = reads[FACTOR_A];
+  call.b = reads[FACTOR_B];
+  call.addend = reads[ADDEND];
+  cl_uint n = 0;
+  for (int i = 0; i < e->noutputs; i++) {
+    if (i != f->main_output) n = add_tensor(arguments, n, args->outputs[i]);
+  }
+  for (int i = 0; i < e->ninputs; i++) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
+  arguments[n++] = (ocl_argument){sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
+  arguments[n++] = (ocl_argument){f->space_bytes, f->space};
+  return ocl_product_run(exec, f->product, &call, args->outputs[f->main_output], n, arguments);
+}
+
 static graft_status run_last(const graft_exec *exec, graft_executable *e, int number, ocl_place scratch,
                              const graft_graph_run_args *args, const int64_t *numbers) {
   last_pass *last = &e->lasts[number];
@@ -415,6 +537,7 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
+  if (e->followed.product) return run_product(exec, e, args, numbers);
   cl_uint n = 0;
   for (int i = 0; i < e->noutputs; i++) n = add_tensor(arguments, n, args->outputs[i]);
   for (int i = 0; i < e->ninputs; i++) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);

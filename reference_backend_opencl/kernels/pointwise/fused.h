@@ -5,6 +5,7 @@
 #ifndef OCL_FUSED_H
 #define OCL_FUSED_H
 
+#include "kernels/matmul/matmul.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/reduction/reduction.h"
 
@@ -34,6 +35,7 @@ typedef struct ocl_fused_space {
   uint32_t reduced; /* bit d: dimension d; none: no reductions */
   bool rows;
   ocl_fused_team team; /* of a GPU, with reductions */
+  bool product;        /* batches, rows and columns of a matrix product that comes first */
 } ocl_fused_space;
 
 /* Which elements of its storage a tensor names, at each place of a space. */
@@ -59,7 +61,9 @@ enum { OCL_FUSED_RESULTS = 2 };
 /* As its slot would see it. */
 typedef struct ocl_fused_op {
   ocl_fused_space space;
-  int numbers; /* that it takes */
+  int numbers;     /* that it takes */
+  bool multiplies; /* a matrix product, which calls may follow in its kernel */
+  ocl_product_call product;
   /* A reduction: */
   bool reduces;
   int results;
@@ -84,7 +88,7 @@ bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fu
 bool ocl_fused_asks(const ocl_fused_op *op, int number);
 /* Whether a kernel has a function for it. */
 static inline bool ocl_fused_computes(const ocl_fused_op *op) {
-  return !op->moves && !op->reduces;
+  return !op->moves && !op->reduces && !op->multiplies;
 }
 
 /* ---- A kernel ---- */
@@ -132,6 +136,7 @@ typedef struct ocl_fused_kernel {
   ocl_geometry geometry;                           /* of rows: without the elements of a row */
   int64_t inner[OCL_FUSED_TENSORS];                /* strides of these; or from column to column */
   size_t local;
+  int product_value, main_output; /* behind a product: what it gives, and the output that its kernel writes */
   int held; /* of a GPU: so many steps of a line are all that a work-item has, and it keeps their values; 0: it does not
              */
 } ocl_fused_kernel;
@@ -149,6 +154,10 @@ void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *kernel);
 /* The kernel itself, for the end of the last section. */
 void ocl_fused_write_kernel(ocl_text *text, const ocl_fused_kernel *kernel);
 void ocl_fused_write_teams(ocl_text *text, const ocl_fused_kernel *kernel); /* behind its parameters, for a GPU */
+/* What stands before a matrix product that calls follow; the product's own text is of no section of it. */
+void ocl_fused_write_before_product(ocl_text *text, const ocl_fused_kernel *kernel);
+void ocl_fused_write_follower(ocl_text *text, const ocl_fused_kernel *kernel);
+void ocl_fused_write_parameters_of_follower(ocl_text *text, const ocl_fused_kernel *kernel);
 /* How many steps of a line a work-item can hold; 0: it has more. */
 int ocl_fused_held_steps(const ocl_fused_kernel *kernel);
 /* What fused_teams.cl takes; returns how many work-items that are. */

@@ -59,8 +59,40 @@ static bool match_kept(const ocl_fused_space *space, int ndim, const int64_t *sh
   return space->reduced && next == ndim;
 }
 
+/* Dimensions `first` to *last of a tensor as one of that size; *last is then before them. False: they are not one run.
+ */
+static bool take_run(const graft_dl_tensor *t, int *last, int64_t size, int64_t *stride) {
+  int64_t next = -1, count = 1;
+  *stride = 0;
+  while (count < size && *last >= 0) {
+    const int d = (*last)--;
+    if (t->shape[d] == 1) continue;
+    if (next < 0)
+      *stride = t->strides[d];
+    else if (t->strides[d] != next)
+      return false;
+    next = t->strides[d] * t->shape[d];
+    count *= t->shape[d];
+  }
+  return count == size;
+}
+
+/* A tensor as batches, rows and columns, whatever dimensions it has. */
+static bool see_product(const ocl_fused_space *space, const graft_dl_tensor *t, ocl_fused_view *view) {
+  int last = t->ndim - 1;
+  *view = (ocl_fused_view){.whole = true};
+  for (int d = 2; d >= 0; d--) {
+    if (!take_run(t, &last, space->shape[d], &view->strides[d])) return false;
+  }
+  for (; last >= 0; last--) {
+    if (t->shape[last] != 1) return false;
+  }
+  return true;
+}
+
 bool ocl_fused_see(const ocl_fused_space *space, const graft_tensor_desc *desc, ocl_fused_view *view) {
   const graft_dl_tensor *t = &desc->dl;
+  if (space->product) return see_product(space, t, view);
   int at[OCL_DIMS_MAX];
   *view = (ocl_fused_view){.whole = is_whole(space, t)};
   if (!view->whole && !match_kept(space, t->ndim, t->shape, at)) return false;
@@ -84,7 +116,8 @@ bool ocl_fused_same(const ocl_fused_space *space, const graft_tensor_desc *a, co
 bool ocl_fused_merge(const ocl_fused_space *a, const ocl_fused_space *b, ocl_fused_space *both) {
   int at[OCL_DIMS_MAX];
   const bool same_shape = a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
-  *both = a->reduced ? *a : *b;
+  *both = a->reduced || a->product ? *a : *b;
+  if (a->product || b->product) return a->product && !b->product && !b->reduced;
   const bool same_lines = a->reduced == b->reduced && a->rows == b->rows && !memcmp(&a->team, &b->team, sizeof a->team);
   if (same_shape) return !a->reduced || !b->reduced || same_lines;
   return a->reduced && !b->reduced && match_kept(a, b->ndim, b->shape, at);
@@ -281,10 +314,48 @@ static bool read_pointwise(const graft_device *device, const ocl_call *call, ocl
   return !(op->recipe->flags & OCL_DIVIDES) || op->compute->class == OCL_CLASS_FLOAT;
 }
 
+/* ---- products ---- */
+
+/* Whether the matrix to add can be spread over the result. */
+static bool is_spread(const graft_tensor_desc *addend, const graft_dl_tensor *out) {
+  if (!addend) return true;
+  const graft_dl_tensor *t = &addend->dl;
+  bool fits = t->ndim <= out->ndim;
+  for (int d = 0; d < t->ndim && fits; d++) {
+    const int64_t size = out->shape[out->ndim - t->ndim + d];
+    fits = t->shape[d] == size || t->shape[d] == 1;
+  }
+  return fits;
+}
+
+/* Of floating point numbers that the result's dtype computes with; not where the result lies in what is read. */
+static bool read_product(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
+  ocl_product_call *p = &op->product;
+  if (!ocl_product_read(call, p) || !p->out || ocl_elements(p->out) == 0 || ocl_elements(p->a) == 0) return false;
+  const graft_dl_tensor *out = &p->out->dl;
+  const ocl_dtype *dtype = ocl_dtype_of(device, out->dtype);
+  if (!dtype || dtype->class != OCL_CLASS_FLOAT || dtype->bytes < 2) return false;
+  const graft_tensor_desc *const reads[] = {p->a, p->b, p->addend};
+  for (int i = 0; i < 3; i++) {
+    if (!reads[i]) continue;
+    if (reads[i]->dl.dtype != out->dtype || reads[i]->storage_id == p->out->storage_id || ocl_is_value(reads[i]))
+      return false;
+  }
+  if (!is_spread(p->addend, out)) return false;
+  op->multiplies = true;
+  const int n = out->ndim;
+  op->space = (ocl_fused_space){.ndim = 3, .product = true};
+  op->space.shape[0] = n > 2 ? out->shape[0] : 1;
+  op->space.shape[1] = out->shape[n - 2];
+  op->space.shape[2] = out->shape[n - 1];
+  return true;
+}
+
 bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fused_op *op) {
   ocl_call call;
   *op = (ocl_fused_op){0};
   if (!node->args || ocl_call_of(exec, node->args, &call) != GRAFT_OK) return false;
+  if (read_product(exec->device, &call, op)) return true;
   return call.op->engine == ocl_reduce ? read_reduction(exec->device, &call, op)
                                        : read_pointwise(exec->device, &call, op);
 }

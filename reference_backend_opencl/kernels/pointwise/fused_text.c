@@ -212,3 +212,29 @@ void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *k) {
   }
   if (teams) write_team_kernel(text, k, number);
 }
+
+/* All sections are closed: what follows has head and common.cl of its own, whose functions get new names. */
+void ocl_fused_write_before_product(ocl_text *text, const ocl_fused_kernel *k) {
+  int number = 0;
+  for (int at = next_section(k, 0), next; at < k->nops; at = next, number++) {
+    next = next_section(k, at + 1);
+    write_ops(text, k, k->ops[at].compute, number, false);
+  }
+  ocl_text head = {0};
+  ocl_head_types(&head, ocl_dtype_of(k->device, GRAFT_F32), k->device->vector_width, k->local);
+  ocl_text_add(&head, "#define OPERANDS %d\n#define NUMBERS %d\n", k->geometry.operands,
+               k->nnumbers > 0 ? k->nnumbers : 1);
+  if (head.failed) {
+    text->failed = true;
+    return;
+  }
+  const char *common = ocl_kernel_source("core/common");
+  const section s = {.number = number, .parts = {head.items, common}, .nparts = 2};
+  open_section(text, &s);
+  ocl_fused_write_follower(text, k);
+  for_each_macro(text, ocl_kernel_source("pointwise/fused"), undefine, 0);
+  close_section(text, &s);
+  ocl_text_free(&head);
+  for_each_function(text, common, rename_function, number + 1);
+  ocl_fused_write_parameters_of_follower(text, k);
+}

@@ -14,8 +14,8 @@
 /* What is known of a node while groups are made. */
 typedef struct candidate {
   const graft_graph_node *node;
-  bool fits;
-  int numbers, stages; /* that its call takes */
+  bool fits, multiplies; /* multiplies: a product, which pointwise calls may follow */
+  int numbers, stages;   /* that its call takes */
   ocl_fused_space space;
   bool placed;
   uint32_t waits; /* for how many others */
@@ -91,6 +91,7 @@ static void find_candidates(grouping *g, const graft_exec *exec) {
     c->space = op.space;
     c->numbers = op.numbers;
     c->stages = op.reduces ? op.numbers : 0;
+    c->multiplies = op.multiplies;
   }
 }
 
@@ -182,7 +183,7 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
   for (int i = 0; i < g->nmembers && changes; i++) {
     if (!can_see_all(space, g->nodes[g->members[i]].node)) return false;
   }
-  return can_see_all(space, c->node);
+  return c->multiplies || can_see_all(space, c->node);
 }
 
 /* Of two calls that give each other nothing, and that may go together all the same: how far apart they stand at most.
@@ -218,13 +219,26 @@ static bool reads_result(const grouping *g, const candidate *c) {
   return false;
 }
 
+/* Whether the node may follow the product that the group begins with: it is made of what the group gives, so that it
+ * can be made where that is written, and nothing that the product reads is written before it is done. */
+static bool may_follow(const grouping *g, const candidate *c) {
+  const graft_graph_node *node = c->node, *product = g->nodes[g->members[0]].node;
+  if (share(node->writes, node->write_count, product->reads, product->read_count)) return false;
+  for (int i = 0; i < g->nmembers; i++) {
+    const graft_graph_node *other = g->nodes[g->members[i]].node;
+    if (share(other->writes, other->write_count, node->reads, node->read_count)) return true;
+  }
+  return false;
+}
+
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   ocl_fused_space space;
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
       g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
-      clashes(&space, c->node, c->node) || (space.team.splits > 1 && reads_result(g, c))) {
+      clashes(&space, c->node, c->node) || (space.team.splits > 1 && reads_result(g, c)) ||
+      (space.product && g->nmembers > 0 && !may_follow(g, c))) {
     return false;
   }
   for (int i = 0; i < g->nmembers; i++) {
@@ -260,11 +274,22 @@ static bool place_alone(grouping *g) {
   return any;
 }
 
+static bool is_ready(const candidate *c) {
+  return c->fits && !c->placed && !c->waits;
+}
+
+/* Products come first, each with what follows it: then what else needs them is ready. */
+static uint32_t first_of_group(const grouping *g) {
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    if (is_ready(&g->nodes[n]) && g->nodes[n].multiplies) return n;
+  }
+  return 0;
+}
+
 static bool place_group(grouping *g, uint32_t number) {
   g->nmembers = g->nnumbers = g->nstages = 0;
-  for (uint32_t n = 0; n < g->graph->node_count; n++) {
-    const candidate *c = &g->nodes[n];
-    if (c->placed || c->waits || !c->fits) continue;
+  for (uint32_t n = first_of_group(g); n < g->graph->node_count; n++) {
+    if (!is_ready(&g->nodes[n])) continue;
     if (!join(g, n) && g->nmembers) continue;
     place(g, n);
     if (!g->nmembers) return true; /* too much even by itself */
