@@ -16,7 +16,7 @@ static int64_t count_steps(const ocl_fused_kernel *k) {
 }
 
 int ocl_fused_held_steps(const ocl_fused_kernel *k) {
-  enum { LANES = 64, VECTORS = 16, CALLS = 160 };
+  enum { LANES = 32, VECTORS = 8, CALLS = 160 };
   const ocl_fused_team *team = &k->space.team;
   const int64_t steps = ocl_ceil_divide(count_steps(k), team->depth), vectors = steps * ocl_fused_parts(k);
   if (team->splits > 1 || steps * team->vec > LANES || vectors > VECTORS || vectors * k->nops > CALLS) return 0;
