@@ -63,7 +63,7 @@ static const ocl_op ops[] = {
     POINTWISE_COMPLEX(log10, FLOAT_SET, OCL_FLOAT_RESULT | OCL_FUNCTION, "log10(a)",
                       "complex_log(a) * K(0.434294481903251827651)"),
     ELEMENTARY(sqrt, "sqrt(a)"),
-    POINTWISE_COMPLEX(rsqrt, FLOAT_SET, OCL_FLOAT_RESULT | OCL_FUNCTION, "(VT)1 / sqrt(a)",
+    POINTWISE_COMPLEX(rsqrt, FLOAT_SET, OCL_FLOAT_RESULT | OCL_FUNCTION, "rsqrt(a)",
                       "complex_reciprocal(complex_sqrt(a))"),
     ELEMENTARY(reciprocal, "(VT)1 / a"),
     POINTWISE(prims_cbrt, FLOAT_SET, OCL_FLOAT_RESULT | OCL_FUNCTION, "cbrt(a)"),
