@@ -45,7 +45,8 @@ static const cf_op cf_linalg_ops[] = {
      CF_REALS | CF_COMPLEX, CF_R_CUSTOM(cf_cross_limit), CF_VALUES, CF_ANY_ZERO, CF_G_BACKWARD(1)},
     {"aten::linalg_cholesky_ex",
      CF_TEXTS("s T[3,13,13]~definite", "m T[33,33]~definite upper=true", "m T[2,2,17,17]~definite", "m T[1,1]~definite",
-              "m T[3,0,0]~definite", "m T[0,3,3]~definite", "m T[67,67]~definite", "f T[129,129]~definite"),
+              "m T[3,0,0]~definite", "m T[0,3,3]~definite", "m T[67,67]~definite", "m T[129,129]~definite",
+              "m T[2,131,131]~definite upper=true"),
      CF_LAPACK, CF_R_BACKWARD(CF_CHOLESKY), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(4 * CF_CHOLESKY)},
     /* PyTorch's gradient of a factor is that of a whole matrix, of which a triangle is read. LAPACK takes it that the
      * diagonal is real. */

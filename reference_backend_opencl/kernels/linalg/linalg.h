@@ -25,5 +25,8 @@ graft_status ocl_stack_work(const graft_exec *exec, const graft_tensor_desc *lik
 ocl_place ocl_stack_behind(const graft_exec *exec, const graft_tensor_desc *like, ocl_place place, int64_t elements);
 /* Whether the kernels here serve this dtype. */
 bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc);
+/* Cholesky's factorization by many work-groups: of matrices that are large enough, by a GPU. */
+bool ocl_cholesky_serves(const graft_exec *exec, const graft_tensor_desc *a);
+graft_status ocl_cholesky(const graft_exec *exec, const graft_args_linalg_cholesky_ex *args);
 
 #endif

@@ -92,6 +92,7 @@ static void add_solve(solver *s, const graft_exec *exec, const system_of *of, oc
 graft_status ocl_op_linalg_cholesky_ex(const graft_exec *exec, const graft_args_linalg_cholesky_ex *args) {
   solver s;
   if (args->check_errors || !args->L || !args->info || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_cholesky_serves(exec, args->self)) return ocl_cholesky(exec, args);
   begin(&s, exec, args->self);
   s.numbers[FLAG] = args->upper;
   ocl_stack_stage(
