@@ -305,7 +305,7 @@ static bool cf_print_id(void *context, const cf_case *c, const char *id) {
 
 static int cf_list(const cf_selection *selection) {
   cf_menu(selection, cf_print_id, NULL);
-  return fflush(stdout) == 0 ? 0 : cf_usage("the cases can't be printed");
+  return 0;
 }
 
 static int cf_words(void) {
@@ -398,7 +398,7 @@ int cf_main_case(int argc, char **argv) {
   printf("device %s, way %s%s, error %.6g, error/limit %.4g, %.1f ms\n", graft_device_text(backend.device),
          dsp_route_name((dsp_route)r.route), r.fallback ? " (left the device)" : "", r.error, r.ratio, r.milliseconds);
   if (r.text[0]) printf("%s\n", r.text);
-  if (cf_dump_failed()) return 2;
+  if (cf_dump_failed()) return 1;
   if (a.options.dump) printf("dumped to %s\n", a.options.dump);
   if (r.outcome == CF_UNSUPPORTED || r.outcome == CF_ABSENT) return 3;
   return r.outcome == CF_PASS ? 0 : 1;

@@ -44,10 +44,10 @@ says 0 '^50 graphs on groups:0, 0 differ from their calls$' fuzz -b "$build/test
 grep -Eq '^[1-9][0-9]* calls ran in [1-9][0-9]* groups that the plugin compiled$' "$work/log" || fail "no groups in graft fuzz"
 
 # What is lost on its way to a full disk is no success.
-for command in ops "conformance --list --op aten.mm"; do
+for command in ops "conformance --list --op aten.mm" --help --version "ops --help" "conformance --help" "new --usage"; do
   status=0
   "$graft" $command >/dev/full 2>"$work/log" || status=$?
-  [ "$status" = 2 ] || fail "exit status $status: graft $command > /dev/full"
+  [ "$status" = 1 ] || fail "exit status $status: graft $command > /dev/full"
   grep -q 'not complete: No space left' "$work/log" || fail "graft $command > /dev/full does not say what happened"
 done
 
@@ -55,6 +55,10 @@ done
 for command in conformance case bench ops; do
   "$graft" "$command" --help | tr -s ' \n' ' ' | grep -q "default: [^)]*reference" || fail "$command: which backend is it?"
 done
+
+# What counts prints no ops, so that nothing can be added to them.
+for options in "-n -c" "-n -s" "-l -c" "-l -s" "-l -n" "-l -t core"; do says 2 'each by itself' ops $options; done
+says 0 '^core' ops -n -t core
 
 # Levels: a row each; the reference has whole what a backend begins with.
 says 0 '' ops --levels
@@ -120,7 +124,7 @@ says 0 '^dumped to dumped' case "$one" -b reference --dump dumped
 [ -e dumped/input0.npy ] && [ -e dumped/input_of_mine.npy ] || fail "too much was removed from a case's folder"
 mkdir full
 ln -s /dev/full full/input0.npy
-says 2 'full/input0.npy: No space left' case "$one" -b reference --dump full
+says 1 'full/input0.npy: No space left' case "$one" -b reference --dump full
 if (ulimit -f 1 && trap '' XFSZ && exec "$graft" conformance -b reference --report cut) 2>&1 | cat >"$work/log"; then
   fail "half a report passes for one"
 fi

@@ -2,7 +2,9 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "conformance/conformance.h"
@@ -44,7 +46,7 @@ static void usage(FILE *to) {
       "  graft conformance -b opencl            test it\n"
       "  graft new my_chip                      write your own\n\n"
       "Exit status: 0 all passed; 1 something failed; 2 usage, no such plugin, one that cannot be loaded or has no\n"
-      "device; 3 a device opened and no case was run.\n",
+      "device; 3 a device opened and no case was run. What a full disk cuts off has failed.\n",
       to);
 }
 
@@ -70,10 +72,16 @@ static int run(int argc, char **argv) {
   return CLI_USAGE;
 }
 
-/* What a full disk cut off is no success. */
-int main(int argc, char **argv) {
-  int status = run(argc, argv);
-  if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+static int status;
+
+/* What a full disk cut off is no success; also where argp ends the program, which has shown its help. */
+static void close_output(void) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return;
   fprintf(stderr, "graft: what was printed is not complete: %s\n", strerror(errno));
-  return status ? status : CLI_USAGE;
+  _exit(status ? status : CLI_FAILED);
+}
+
+int main(int argc, char **argv) {
+  atexit(close_output);
+  return status = run(argc, argv);
 }

@@ -164,6 +164,12 @@ int cli_ops(int argc, char **argv) {
   for (int i = OPT_CORE; o.table && i <= OPT_CUSTOM; i++) {
     if (!strcmp(tables[i], o.table)) table = i;
   }
+  if ((o.levels || o.counts) && (o.cost || o.schema || (o.levels && (o.counts || o.table)))) {
+    fputs("graft ops: --levels and --counts print something else than ops, each by itself: give one of them, and no "
+          "--cost or --schema; --table goes with --counts only\n",
+          stderr);
+    return CLI_USAGE;
+  }
   if (o.table && table < 0) {
     fprintf(stderr, "graft ops: there is no table '%s'; expected core, prims, train or custom\n", o.table);
     return CLI_USAGE;

@@ -83,6 +83,9 @@ def ask(options):
 
 
 def tell(what, eager, compiled):
+    if not eager:  # of two steps the first compiles, and the second may
+        print(f"{what}: not timed, give --steps 3 or more")
+        return
     for name, of in [("median", statistics.median), ("least", min)]:
         print(f"{what}, {name} of {len(eager)}: {of(eager) * 1e3:.3f} ms eagerly, {of(compiled) * 1e3:.3f} ms compiled")
 

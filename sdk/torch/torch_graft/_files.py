@@ -44,7 +44,10 @@ def save(program, path, args=None, kwargs=None, state=None):
     written = _record(traced, index, set(traced.held)).written[len(traced.inputs) :]
     kept = {held for held, is_written in zip(traced.held, written) if is_written}
     _check_shared(traced, kept)
-    _record(traced, index, kept).save(os.fspath(path))
+    recording = _record(traced, index, kept)
+    for i, held in enumerate((held for held in traced.held if held in kept), start=len(traced.inputs)):
+        recording.set_value(i, held.tensor.detach())
+    recording.save(os.fspath(path))
 
 
 _TORCH = os.path.dirname(torch.__file__)
@@ -374,9 +377,6 @@ def _record(traced, index, kept):
             recording.stop()
         for name, node in traced.outputs:
             recording.output(name, _output_value(name, node, values[node]))
-        begin = [held for held in traced.held if held in kept]
-        for i, held in enumerate(begin, start=len(traced.inputs)):
-            recording.set_value(i, held.tensor.detach())
     for (node, value), version in zip(outside.items(), versions):
         if value._version != version:
             _refuse(f"it writes to {traced.names[node]}, a tensor on the CPU", "a file has it as it is now, for all runs; move "
