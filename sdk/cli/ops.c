@@ -165,9 +165,10 @@ int cli_ops(int argc, char **argv) {
     if (!strcmp(tables[i], o.table)) table = i;
   }
   if ((o.levels || o.counts) && (o.cost || o.schema || (o.levels && (o.counts || o.table)))) {
-    fputs("graft ops: --levels and --counts print something else than ops, each by itself: give one of them, and no "
-          "--cost or --schema; --table goes with --counts only\n",
-          stderr);
+    fputs(
+        "graft ops: --levels and --counts print something else than ops, each by itself: give one of them, and no "
+        "--cost or --schema; --table goes with --counts only\n",
+        stderr);
     return CLI_USAGE;
   }
   if (o.table && table < 0) {

@@ -52,6 +52,42 @@ def refused(*args, **options):
     return str(error.value)
 
 
+class Held(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("wide", torch.rand(1, 4).expand(3, 4))
+        self.bias = torch.rand(3, 1).expand(3, 4)
+
+    def forward(self, x):
+        return x * self.wide + self.bias
+
+
+def test_expanded_tensors_are_held(device, path):
+    model, x = Held().to(device), torch.rand(3, 4, device=device)
+    model.wide, model.bias = (torch.rand(sizes, device=device).expand(3, 4) for sizes in ((1, 4), (3, 1)))
+    torch_graft.save(model, path, (x,))
+    assert_gives(torch_graft.load_graph(path)(x), model(x))
+
+
+def test_results_lie_as_in_eager_mode(device, path):
+    model = torch.nn.Conv2d(3, 4, 3).to(device, memory_format=torch.channels_last).requires_grad_(False)
+    x = torch.rand(2, 3, 6, 6, device=device).contiguous(memory_format=torch.channels_last)
+    torch_graft.save(model, path, (x,))
+    result = torch_graft.load_graph(path)(x)
+    assert result.stride() == model(x).stride() == (64, 1, 16, 4)
+    assert_gives(result, model(x))
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b"])
+def test_names_of_control_characters_are_refused(device, path, character):
+    x = torch.ones(2, device=device)
+    with pytest.raises(RuntimeError, match='name "t.a\\.\\.\\."|input "t.a\\?b"'):
+        torch_graft.save(lambda t: t[f"a{character}b"] * 2, path, ({f"a{character}b": x},))
+    with pytest.raises(RuntimeError, match="name|output"):
+        torch_graft.save(lambda t: {f"a{character}b": t * 2}, path, (x,))
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("how", ["module", "exported", "decomposed", "exported on the CPU"])
 def test_models(device, path, how):
     x, pair = arguments(device)

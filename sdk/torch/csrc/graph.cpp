@@ -206,7 +206,14 @@ GraphRecording::~GraphRecording() {
   graft_graph_destroy(graph_);
 }
 
+// C would take it for the end.
+static void check_name(const std::string &name) {
+  TORCH_CHECK(name.find('\0') == std::string::npos, "graft: the name \"", name.c_str(),
+              "...\" of a graph's input or output has a character 0; rename it");
+}
+
 at::Tensor GraphRecording::input(const std::string &name, const at::Tensor &like) {
+  check_name(name);
   TORCH_CHECK(is_recordable(like, index_), "graft: ", name, " can't be the input of a graph");
   graft_tensor_space space;
   graft_tensor *made = nullptr;
@@ -238,6 +245,7 @@ void GraphRecording::end() {
 }
 
 void GraphRecording::output(const std::string &name, const at::Tensor &value) {
+  check_name(name);
   graft_tensor_space space;
   check(graft_graph_output(graph_, name.c_str(), borrow(&space, value)));
   for (size_t i = 0; i < inputs_.size(); i++) inputs_[i].viewed |= value.is_alias_of(placeholders_[i]);
