@@ -34,6 +34,7 @@ GOOD = {
     "size_t": "64", "graft_dtype": "GRAFT_F32", "graft_scalar": "graft_scalar_int(1)", "graft_memory_format": "0",
     "graft_status": "GRAFT_OK", "graft_backward_flags": "0", "graft_exec_flags": "0", "graft_stream_flags": "0",
     "graft_event_flags": "0", "graft_device_key": "GRAFT_DEVICE_NAME",
+    "graft_size_op": "GRAFT_SIZE_ADD",
 }
 DECLARATION = re.compile(r"GRAFT_EXPORT\s+([^;]*?)\s*\b(graft_\w+)\(([^;]*?)\)(?:\s*GRAFT_NULL_GIVES\(([^)]*)\))?;")
 

@@ -4,6 +4,7 @@
 
 #include "autograd/graph.h"
 #include "ops/generated/fx_ops.h"
+#include "tensor/recorder.h"
 
 typedef struct backward {
   const char *name; /* of the public function, for errors */
@@ -247,6 +248,10 @@ static graft_status start(backward *b, graft_tensor *const *roots, graft_tensor 
 graft_status graft_backward(graft_tensor *const *roots, graft_tensor *const *grads, uint32_t count,
                             graft_backward_flags flags) {
   if (count && !roots) return err_null(__func__, "roots");
+  if (tns_recording && tns_recording->backward) {
+    const tns_backward call = {.roots = roots, .grads = grads, .count = count, .flags = flags};
+    return tns_recording->backward(tns_recording, &call);
+  }
   backward b = {.name = "backward"};
   return start(&b, roots, grads, count, flags);
 }
@@ -258,6 +263,10 @@ graft_status graft_grad(graft_tensor *const *roots, graft_tensor *const *grads, 
   if (input_count && !inputs) return err_null(__func__, "inputs");
   if (input_count && !results) return err_null(__func__, "results");
   if (!input_count) return GRAFT_OK;
+  if (tns_recording && tns_recording->backward) {
+    const tns_backward call = {roots, grads, inputs, results, count, input_count, flags};
+    return tns_recording->backward(tns_recording, &call);
+  }
   graft_tensor **found = calloc(input_count, sizeof *found);
   if (!found) return err_set(GRAFT_OUT_OF_MEMORY, "grad: no host memory");
   backward b = {.name = "grad", .inputs = inputs, .ninputs = input_count, .results = found};

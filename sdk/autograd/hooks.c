@@ -9,6 +9,9 @@ static _Atomic(uint64_t) next_handle = 1;
 graft_status graft_tensor_add_hook(graft_tensor *tensor, graft_hook_fn hook, void *context, uint64_t *handle) {
   if (!tensor) return err_null(__func__, "tensor");
   if (!hook) return err_null(__func__, "hook");
+  if (tensor->traced)
+    return err_set(GRAFT_UNIMPLEMENTED,
+                   "add_hook: the tensor is a value of a graph with open sizes, which can't call it at others");
   if (!ag_requires(tensor)) {
     return err_set(GRAFT_INVALID_ARGUMENT, "add_hook: the tensor does not require grad, so no gradient will reach it");
   }

@@ -110,6 +110,9 @@ static graft_status check_grad(const graft_tensor *tensor, const graft_tensor *g
 
 graft_status graft_tensor_set_grad(graft_tensor *tensor, graft_tensor *grad) {
   if (!tensor) return err_null(__func__, "tensor");
+  if (tensor->traced)
+    return err_set(GRAFT_UNIMPLEMENTED,
+                   "set_grad: the tensor is a value of a graph with open sizes, which is not told");
   if (!grad && !tensor->autograd) return GRAFT_OK;
   graft_status status = grad ? check_grad(tensor, grad) : GRAFT_OK;
   ag_node *leaf;

@@ -99,6 +99,7 @@ static graft_tensor *describe(graft_tensor *tensor, graft_storage *storage, cons
   tensor->device = storage->device;
   tensor->offset = view->offset;
   tensor->autograd = NULL;
+  tensor->traced = 0;
   tensor->numel = 1;
   for (int32_t i = 0; i < view->ndim; i++) {
     tensor->sizes[i] = view->sizes[i];

@@ -362,6 +362,8 @@ static graft_tensor *returned_argument(const op_schema *schema, const graft_valu
 graft_status graft_call(uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   if (nargs && !args) return err_null(__func__, "args");
   if (nouts && !outs) return err_null(__func__, "outs");
+  dsp_recorder *recorder = dsp_recording();
+  if (recorder && recorder->call) return recorder->call(recorder, op_id, args, nargs, outs, nouts);
   asked asks;
   graft_status status = ask(&asks, op_id, args, nargs);
   if (status) return status;

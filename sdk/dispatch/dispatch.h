@@ -119,6 +119,9 @@ typedef struct dsp_recorder {
   tns_recorder base;
   /* outs receive new tensors where NULL and wanted. */
   graft_status (*take)(struct dsp_recorder *self, const dsp_recorded *recorded, graft_tensor **outs);
+  /* graft_call as the thread says it, before anything is looked at; NULL: of no interest. */
+  graft_status (*call)(struct dsp_recorder *self, uint32_t op_id, const graft_value *args, uint32_t nargs,
+                       graft_tensor **outs, uint32_t nouts);
 } dsp_recorder;
 static inline dsp_recorder *dsp_recording(void) {
   return (dsp_recorder *)(void *)tns_recording;

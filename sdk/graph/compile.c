@@ -4,7 +4,6 @@
 
 #include "base/row.h"
 #include "graph/exec.h"
-#include "graph/file.h"
 
 static graft_status no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to compile a graph");
@@ -354,11 +353,15 @@ static graft_status move_constants(graft_graph *graph, graft_rt_device *device) 
   return GRAFT_OK;
 }
 
-static graft_status compile(const graft_graph *graph, graft_graph_exec *e) {
+graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *e) {
   const int64_t none = 0;
   graft_status status = graft_tensor_empty(e->device, GRAFT_U8, 1, &none, &e->claim);
   if (!status) status = gr_clone(graph, &e->graph);
-  if (!status) status = move_constants(e->graph, e->device);
+  return status ? status : move_constants(e->graph, e->device);
+}
+
+graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *e) {
+  graft_status status = gr_take_graph(graph, e);
   if (!status) status = gr_run_passes(e->graph, e->passes);
   if (!status) status = find_places(e);
   if (!status) status = fill_steps(e);
@@ -368,33 +371,24 @@ static graft_status compile(const graft_graph *graph, graft_graph_exec *e) {
   return status ? status : graft_device_synchronize(e->device);
 }
 
-graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device, const char *passes,
-                                 graft_graph_exec **exec) {
-  if (!graph) return err_null(__func__, "graph");
-  if (!device) return err_null(__func__, "device");
-  if (!exec) return err_null(__func__, "exec");
-  if (tns_recording) {
-    return err_set(GRAFT_INVALID_ARGUMENT,
-                   "graft_graph_compile: this thread records a graph; end that recording first");
-  }
-  if (graph->failed) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_compile: the recording of the graph has ended: %s",
-                   graph->failure);
-  }
-  gr_dump(graph);
+graft_status gr_compile_with(const graft_graph *graph, const gr_exec_choice *choice, gr_compile_fn compile,
+                             graft_graph_exec **exec) {
   graft_graph_exec *e = calloc(1, sizeof *e);
   if (!e) return no_memory();
   atomic_init(&e->refs, 1);
   pthread_mutex_init(&e->lock, NULL);
-  e->device = device;
-  e->flags = dsp_exec_flags();
-  graft_status status = gr_choose_passes(passes, &e->passes);
+  e->device = choice->device;
+  e->flags = choice->flags;
+  e->passes = choice->passes;
+  const graft_exec_flags before = dsp_exec_flags();
+  dsp_set_exec_flags(choice->flags);
   bool grad = graft_grad_mode_set(false);
   graft_dtype dtype = dt_default();
   dt_set_default(graph->default_dtype);
-  if (!status) status = compile(graph, e);
+  graft_status status = compile(graph, e);
   dt_set_default(dtype);
   graft_grad_mode_set(grad);
+  dsp_set_exec_flags(before);
   if (status)
     graft_graph_exec_destroy(e);
   else
@@ -410,6 +404,8 @@ static bool holds_constants(const graft_graph *graph) {
 
 void graft_graph_exec_destroy(graft_graph_exec *e) {
   if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = 0; e->made && i < e->made->count; i++) graft_graph_exec_destroy(e->made->items[i].exec);
+  gr_made_free(e->made);
   /* Work of any stream may still read constants, and run groups. */
   bool waits = e->graph && (holds_constants(e->graph) || e->ngroups);
   if (waits && !dev_forked(e->device)) dev_wait_for_work(e->device);
@@ -432,12 +428,7 @@ void graft_graph_exec_destroy(graft_graph_exec *e) {
   free(e);
 }
 
-graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_info *info, size_t info_bytes) {
-  if (!e) return err_null(__func__, "exec");
-  if (!info) return err_null(__func__, "info");
-  if (!info_bytes) {
-    return err_about(GRAFT_INVALID_ARGUMENT, __func__, "info_bytes is 0; expected sizeof(graft_graph_exec_info)");
-  }
+static graft_graph_exec_info info_of(const graft_graph_exec *e) {
   graft_graph_exec_info all = {
       .nodes = e->graph->nnodes, .arenas = e->narenas - e->ndonors, .value_bytes = e->value_bytes};
   all.groups = e->ngroups;
@@ -449,6 +440,20 @@ graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
     if (e->graph->buffers[i].constant) all.constant_bytes += e->graph->buffers[i].bytes;
   }
+  return all;
+}
+
+graft_status graft_graph_exec_query(const graft_graph_exec *e, graft_graph_exec_info *info, size_t info_bytes) {
+  if (!e) return err_null(__func__, "exec");
+  if (!info) return err_null(__func__, "info");
+  if (!info_bytes) {
+    return err_about(GRAFT_INVALID_ARGUMENT, __func__, "info_bytes is 0; expected sizeof(graft_graph_exec_info)");
+  }
+  graft_graph_exec_info all;
+  if (e->made) pthread_mutex_lock(&e->made->lock);
+  all = info_of(e->made ? gr_made_latest(e->made) : e);
+  if (e->made) all.sizes_made = e->made->count;
+  if (e->made) pthread_mutex_unlock(&e->made->lock);
   row_copy((char *)info, info_bytes, &all, sizeof all);
   return GRAFT_OK;
 }

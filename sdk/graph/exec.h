@@ -80,12 +80,28 @@ typedef struct gr_frame {
   const graft_tensor_desc **desc_items; /* likewise: what points to them */
 } gr_frame;
 
+/* Executables of a graph with open sizes, by these. */
+enum { GR_MADE_MOST = 16 };
+typedef struct gr_made_item {
+  int64_t *values; /* of the sizes */
+  graft_graph_exec *exec;
+  uint64_t used; /* when, by `clock` */
+} gr_made_item;
+typedef struct gr_made {
+  pthread_mutex_t making; /* held by the thread that makes one */
+  pthread_mutex_t lock;   /* guards what follows */
+  gr_made_item items[GR_MADE_MOST];
+  uint32_t count;
+  uint64_t clock;
+} gr_made;
+
 struct graft_graph_exec {
   atomic_uint refs;   /* its maker's, and one of each run that was captured */
   graft_graph *graph; /* its own */
   graft_rt_device *device;
   graft_exec_flags flags; /* of the compiling thread: plans hold for these */
   uint32_t passes;
+  gr_made *made;    /* of a graph with open sizes, which has nothing of what follows; else NULL */
   gr_place *places; /* by buffer */
   gr_cell *cells;
   gr_step *steps;             /* by node */
@@ -120,6 +136,37 @@ static inline bool gr_is_slot(const dsp_plan *plan) {
   int route = atomic_load(&plan->route);
   return route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL;
 }
+
+/* --- compile.c --- */
+/* What an executable is made with. */
+typedef struct gr_exec_choice {
+  graft_rt_device *device;
+  graft_exec_flags flags;
+  uint32_t passes;
+} gr_exec_choice;
+typedef graft_status (*gr_compile_fn)(const graft_graph *graph, graft_graph_exec *exec);
+/* A new executable, filled in by `compile` under the graph's modes. */
+graft_status gr_compile_with(const graft_graph *graph, const gr_exec_choice *choice, gr_compile_fn compile,
+                             graft_graph_exec **exec);
+/* What fills one in that holds for the graph's sizes. */
+graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *exec);
+/* Gives it a graph of its own, on its device. */
+graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *exec);
+
+/* --- compile_open.c --- */
+/* The executable for the sizes of these inputs, made where there is none yet; held once more, for
+ * graft_graph_exec_destroy. */
+graft_status gr_made_for_inputs(graft_graph_exec *exec, graft_tensor *const *inputs, graft_graph_exec **made);
+
+/* --- made.c --- */
+graft_status gr_made_new(gr_made **made);
+void gr_made_free(gr_made *made); /* the executables are the caller's */
+/* The one for these sizes, held once more; or NULL. */
+graft_graph_exec *gr_made_find(gr_made *made, const int64_t *values, size_t bytes);
+/* Puts it in the place of the one that was not used for longest, which is the caller's then. */
+gr_made_item gr_made_put(gr_made *made, gr_made_item item);
+/* The one that ran last, where there is one. */
+graft_graph_exec *gr_made_latest(const gr_made *made);
 
 /* --- spans.c --- */
 /* Finds, for each buffer, the moments between which it is used, and whether it is written. */

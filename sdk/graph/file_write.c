@@ -350,6 +350,9 @@ static graft_status check_graph(const graft_graph *graph) {
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_save: the recording of the graph has ended: %s",
                    graph->failure);
   }
+  if (graph->script)
+    return err_set(GRAFT_UNIMPLEMENTED,
+                   "graft_graph_save: the graph has open sizes, which a file has no place for yet");
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < graph->ninputs && !status; i++) status = gr_check_name("input", graph->inputs[i].name);
   for (uint32_t i = 0; i < graph->noutputs && !status; i++) status = gr_check_name("output", graph->outputs[i].name);

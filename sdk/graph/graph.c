@@ -9,14 +9,6 @@ static graft_status no_memory(void) {
   return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a graph");
 }
 
-graft_status gr_grow(void **items, uint32_t count, size_t item_bytes) {
-  if (count && (count < 8 || count & (count - 1))) return GRAFT_OK; /* there is room up to the next power of two */
-  void *grown = realloc(*items, (count ? (size_t)count * 2 : 8) * item_bytes);
-  if (!grown) return no_memory();
-  *items = grown;
-  return GRAFT_OK;
-}
-
 graft_status gr_new(graft_rt_device *device, graft_graph **graph) {
   static _Atomic(uint32_t) last_serial;
   graft_graph *made = calloc(1, sizeof *made);
@@ -28,6 +20,69 @@ graft_status gr_new(graft_rt_device *device, graft_graph **graph) {
   return GRAFT_OK;
 }
 
+graft_status gr_script_new(gr_script **script) {
+  gr_script *made = calloc(1, sizeof *made);
+  gr_store *store = calloc(1, sizeof *store);
+  if (!made || !store) {
+    free(made);
+    free(store);
+    return no_memory();
+  }
+  atomic_init(&store->refs, 1);
+  made->store = store;
+  *script = made;
+  return GRAFT_OK;
+}
+
+graft_status gr_script_copy(const gr_script *script, gr_script **copy) {
+  gr_script *made = calloc(1, sizeof *made);
+  if (!made) return no_memory();
+  made->store = script->store;
+  atomic_fetch_add(&made->store->refs, 1);
+  made->nvalues = script->nvalues;
+  made->nentries = script->nentries;
+  made->nconstants = script->nconstants;
+  made->entries = gr_grown_copy(script->entries, script->nentries, sizeof *script->entries);
+  made->constants = gr_grown_copy(script->constants, script->nconstants, sizeof *script->constants);
+  graft_status status = made->entries && made->constants ? gr_sizes_copy(&script->sizes, &made->sizes) : no_memory();
+  if (status)
+    gr_script_free(made);
+  else
+    *copy = made;
+  return status;
+}
+
+void gr_script_free(gr_script *script) {
+  if (!script) return;
+  for (uint32_t i = 0; i < script->nleaves; i++) graft_tensor_release(script->leaves[i].tensor);
+  gr_sizes_free(&script->sizes);
+  free(script->entries);
+  free(script->constants);
+  free(script->leaves);
+  if (atomic_fetch_sub(&script->store->refs, 1) == 1) {
+    arena_free(&script->store->memory);
+    free(script->store);
+  }
+  free(script);
+}
+
+uint32_t gr_trace(graft_graph *graph, graft_tensor *tensor) {
+  const uint32_t value = graph->script->nvalues++;
+  tensor->traced = graph->serial << 32 | (value + UINT64_C(1));
+  return value;
+}
+
+uint32_t gr_traced(const graft_graph *graph, const graft_tensor *tensor) {
+  return tensor->traced >> 32 == graph->serial ? (uint32_t)tensor->traced - 1 : GR_NONE;
+}
+
+graft_status gr_fail(graft_graph *graph, graft_status status) {
+  if (graph->failed) return status;
+  graph->failed = true;
+  snprintf(graph->failure, sizeof graph->failure, "%s", graft_last_error());
+  return status;
+}
+
 void graft_graph_destroy(graft_graph *graph) {
   if (!graph) return;
   if (tns_recording == &graph->recorder.base.base) tns_recording = NULL;
@@ -37,6 +92,7 @@ void graft_graph_destroy(graft_graph *graph) {
   free(graph->nodes);
   free(graph->inputs);
   free(graph->outputs);
+  gr_script_free(graph->script);
   graft_tensor_release(graph->claim);
   arena_free(&graph->memory);
   free(graph);
@@ -59,7 +115,7 @@ graft_status gr_add_port(graft_graph *graph, gr_port **ports, uint32_t *count, c
   graft_status status = gr_grow((void **)ports, *count, sizeof **ports);
   char *copy = status ? NULL : arena_copy(&graph->memory, name, strlen(name) + 1);
   if (!status && !copy) status = no_memory();
-  if (!status) (*ports)[(*count)++] = (gr_port){copy, *view, NULL};
+  if (!status) (*ports)[(*count)++] = (gr_port){.name = copy, .view = *view};
   return status;
 }
 
@@ -97,8 +153,16 @@ static graft_status clone_node(graft_graph *clone, const gr_node *node) {
   return GRAFT_OK;
 }
 
+static graft_status clone_port(const gr_port *port, graft_graph *clone, gr_port **ports, uint32_t *count) {
+  graft_status status = gr_add_port(clone, ports, count, port->name, &port->view);
+  if (status) return status;
+  (*ports)[*count - 1].value_number = port->value_number;
+  (*ports)[*count - 1].open = port->open;
+  return GRAFT_OK;
+}
+
 static graft_status clone_all(const graft_graph *graph, graft_graph *clone) {
-  graft_status status = GRAFT_OK;
+  graft_status status = graph->script ? gr_script_copy(graph->script, &clone->script) : GRAFT_OK;
   clone->default_dtype = graph->default_dtype;
   for (uint32_t i = 0; !status && i < graph->nbuffers; i++) {
     uint32_t index;
@@ -108,14 +172,10 @@ static graft_status clone_all(const graft_graph *graph, graft_graph *clone) {
     if (graph->buffers[i].constant) graft_tensor_retain(graph->buffers[i].constant);
   }
   for (uint32_t i = 0; !status && i < graph->nnodes; i++) status = clone_node(clone, graph->nodes[i]);
-  for (uint32_t i = 0; !status && i < graph->ninputs; i++) {
-    const gr_port *port = &graph->inputs[i];
-    status = gr_add_port(clone, &clone->inputs, &clone->ninputs, port->name, &port->view);
-  }
-  for (uint32_t i = 0; !status && i < graph->noutputs; i++) {
-    const gr_port *port = &graph->outputs[i];
-    status = gr_add_port(clone, &clone->outputs, &clone->noutputs, port->name, &port->view);
-  }
+  for (uint32_t i = 0; !status && i < graph->ninputs; i++)
+    status = clone_port(&graph->inputs[i], clone, &clone->inputs, &clone->ninputs);
+  for (uint32_t i = 0; !status && i < graph->noutputs; i++)
+    status = clone_port(&graph->outputs[i], clone, &clone->outputs, &clone->noutputs);
   return status;
 }
 

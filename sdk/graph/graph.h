@@ -1,7 +1,7 @@
 /* graph/: calls that were recorded, as data: passes over them, a memory plan, and runs.
  *
- * - record.c: calls and constants come in; ports.c: inputs and outputs; input_values.c: what inputs begin with;
- * graph.c: what holds them
+ * - record.c: calls come in; constants.c: tensors with memory; ports.c: inputs and outputs; input_values.c: what inputs
+ * begin with; graph.c: what holds them
  * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
  * - compile.c: a graph for one device, its plans and places; spans.c: when buffers are used; plan_memory.c: where
  * values lie, a pure function
@@ -16,8 +16,10 @@
  * views is one view. The order of nodes is the order of the calls; of the passes, late and fuse change it, and only
  * where that changes no value.
  *
- * All sizes are numbers. Sizes that are open until a run would be symbols in gr_view, and a condition list of the graph
- * beside them, of what formulas decided by a size; today a recording holds for its sizes alone.
+ * All sizes are numbers. A graph with open sizes has, beside its nodes, the calls that made them (script.h): for other
+ * sizes these are made once more, and what comes of it is another graph.
+ * sizes.c: open sizes and formulas; script.c: what is kept of calls; make.c: a graph for other sizes; compile_open.c:
+ * when one is made; made.c: which are kept
  *
  * Internal to libgraft. Begin reading in record.c, then compile.c. */
 #ifndef GRAFT_SDK_GRAPH_H
@@ -25,6 +27,8 @@
 
 #include "dispatch/dispatch.h"
 #include "graft/graph.h"
+#include "graph/grow.h"
+#include "graph/sizes.h"
 
 #define GR_NONE UINT32_MAX
 
@@ -76,12 +80,76 @@ typedef struct gr_port {
   char *name;
   gr_view view;
   graft_tensor *value; /* of an input where no other is given: u8[bytes of its buffer], owned; NULL: none */
+  /* Of a graph with open sizes: which value it is, and of an input its shape. Lives as the script does. */
+  uint32_t value_number;
+  const struct gr_open_shape *open;
 } gr_port;
 
 typedef struct gr_recorder {
   dsp_recorder base; /* first: the thread knows this */
   graft_graph *graph;
 } gr_recorder;
+
+/* --- what a graph with open sizes keeps of its calls; see script.h --- */
+
+/* A tensor that an entry takes. Whether a leaf requires grad may be said at any time, also before the recording. */
+typedef struct gr_value_use {
+  uint32_t value; /* GR_NONE: absent */
+  bool is_leaf, requires_grad;
+} gr_value_use;
+
+typedef struct gr_made_value {
+  uint32_t value; /* GR_NONE: not given */
+  bool given;     /* written to a value that was there */
+  uint32_t leaf;  /* of graft_backward: whose gradient it is */
+} gr_made_value;
+
+typedef enum gr_act { GR_CALL, GR_BACKWARD, GR_GRAD } gr_act;
+
+typedef struct gr_entry {
+  gr_act act;
+  bool grad_mode, inference_mode;
+  uint32_t op_id; /* of a call */
+  uint32_t flags; /* graft_backward_flags */
+  uint32_t nargs, nuses, nouts;
+  uint32_t count;    /* roots; uses are these, then their cotangents, then inputs */
+  graft_value *args; /* of a call: a tensor's as.i is its use, a list's the first one */
+  gr_value_use *uses;
+  gr_made_value *outs;
+} gr_entry;
+
+/* A value that is a view of a constant. */
+typedef struct gr_script_constant {
+  uint32_t value;
+  gr_view view;
+} gr_script_constant;
+
+/* A leaf that requires grad: graft_backward leaves its gradient there. Owned. */
+typedef struct gr_leaf {
+  uint32_t value;
+  graft_tensor *tensor;
+} gr_leaf;
+
+/* What entries point to: as long as a copy of the script is there. */
+typedef struct gr_store {
+  atomic_uint refs;
+  arena memory;
+} gr_store;
+
+typedef struct gr_script {
+  gr_store *store;
+  gr_sizes sizes;
+  gr_entry **entries;
+  gr_script_constant *constants;
+  gr_leaf *leaves;
+  uint32_t nentries, nconstants, nleaves, nvalues;
+} gr_script;
+
+/* The sizes and strides of an input, as numbers and names. */
+struct gr_open_shape {
+  bool strided; /* else contiguous */
+  int64_t sizes[GRAFT_MAX_DIMS], strides[GRAFT_MAX_DIMS];
+};
 
 struct graft_graph {
   graft_rt_device *device;
@@ -94,13 +162,12 @@ struct graft_graph {
   gr_port *inputs, *outputs;
   uint32_t nbuffers, nnodes, ninputs, noutputs;
   gr_recorder recorder;
+  gr_script *script; /* NULL: no size is open */
   bool failed;       /* something could not be recorded */
   char failure[512]; /* and what was said of it */
 };
 
 /* --- graph.c --- */
-/* An array that grows by doubling: room for one more item behind `count`. OUT_OF_MEMORY with a text. */
-graft_status gr_grow(void **items, uint32_t count, size_t item_bytes);
 graft_status gr_new(graft_rt_device *device, graft_graph **graph);
 graft_status gr_clone(const graft_graph *graph, graft_graph **clone);
 graft_status gr_add_buffer(graft_graph *graph, gr_kind kind, uint64_t bytes, uint32_t *index);
@@ -112,6 +179,15 @@ graft_status gr_add_node(graft_graph *graph, const op_schema *schema, uint32_t n
 static inline bool gr_is_random(const gr_node *node) {
   return node->schema->flags & OPF_RANDOM;
 }
+graft_status gr_script_new(gr_script **script);
+graft_status gr_script_copy(const gr_script *script, gr_script **copy); /* without leaves */
+void gr_script_free(gr_script *script);
+/* Gives a tensor the next number. */
+uint32_t gr_trace(graft_graph *graph, graft_tensor *tensor);
+/* The number that a tensor of the graph carries; GR_NONE: none. */
+uint32_t gr_traced(const graft_graph *graph, const graft_tensor *tensor);
+/* Keeps the error that was just set: it ends the recording. Returns it. */
+graft_status gr_fail(graft_graph *graph, graft_status status);
 bool gr_same_view(const gr_view *a, const gr_view *b);
 /* Puts "graph node 3" before the error of a node. */
 graft_status gr_node_error(graft_status status, uint32_t node);
@@ -119,6 +195,16 @@ graft_status gr_node_error(graft_status status, uint32_t node);
 graft_status gr_group_error(graft_status status, uint32_t first, uint32_t last);
 /* The view that a tensor is of a buffer in which it begins `first` bytes later than in its storage. */
 gr_view gr_view_of(const graft_tensor *t, uint32_t buffer, uint64_t first);
+
+/* --- constants.c --- */
+/* The view of a constant that a tensor with memory becomes; `what` takes it, for an error. */
+graft_status gr_constant_view(graft_graph *graph, const char *what, graft_tensor *t, gr_view *view);
+
+/* --- ports.c --- */
+/* A tensor that stands for an input, and its entry among the inputs, which follow each other. */
+graft_status gr_new_input(graft_graph *graph, graft_rt_device *device, graft_dtype dtype, int32_t ndim,
+                          const int64_t *sizes, const int64_t *strides, graft_tensor **input);
+graft_status gr_add_input(graft_graph *graph, const char *name, graft_tensor *input);
 
 /* --- passes.c --- */
 enum {

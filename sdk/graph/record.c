@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/script.h"
 #include "tensor/copy.h"
 
 static graft_graph *graph_of(dsp_recorder *self) {
@@ -16,14 +16,6 @@ static graft_graph *graph_of(dsp_recorder *self) {
 
 static graft_status failed_before(const graft_graph *graph) {
   return err_set(GRAFT_INVALID_ARGUMENT, "the recording of the graph has ended: %s", graph->failure);
-}
-
-/* Keeps the error that was just set: it ends the recording. */
-static graft_status fail(graft_graph *graph, graft_status status) {
-  if (graph->failed) return status;
-  graph->failed = true;
-  snprintf(graph->failure, sizeof graph->failure, "%s", graft_last_error());
-  return status;
 }
 
 /* --- what tensor/ asks --- */
@@ -37,7 +29,7 @@ static graft_status take_place(tns_recorder *self, uint64_t bytes, uint64_t *sym
 }
 
 static graft_status refuse(tns_recorder *self, const char *what) {
-  return fail(
+  return gr_fail(
       graph_of((dsp_recorder *)(void *)self),
       err_set(GRAFT_UNIMPLEMENTED,
               "%s: values go to and from the host before and after a graph runs, not while it is recorded; make "
@@ -62,81 +54,9 @@ typedef struct taking {
   const op_schema *schema;
 } taking;
 
-static uint64_t address_unit(const graft_graph *graph) {
-  return graph->device->alignment > 64 ? graph->device->alignment : 64;
-}
-
-/* The bytes of a storage from `first` on, in memory of the graph's own. */
-static graft_status copy_bytes(graft_tensor *t, uint64_t first, uint64_t bytes, graft_tensor **made) {
-  const int64_t size = (int64_t)bytes, one = 1;
-  graft_tensor *from;
-  tns_recorder *recording = tns_recording;
-  tns_recording = NULL; /* this is to run */
-  graft_status status = tns_new(t->storage, t->device, GRAFT_U8, 1, &size, &one, (int64_t)first, &from);
-  if (!status) {
-    status = graft_tensor_empty(t->device, GRAFT_U8, 1, &size, made);
-    if (!status && (status = tns_copy(*made, from))) graft_tensor_release(*made);
-    graft_tensor_release(from);
-  }
-  tns_recording = recording;
-  return status;
-}
-
-static bool is_known(const gr_buffer *b, const graft_storage *storage, uint64_t first, uint64_t bytes) {
-  return b->kind == GR_CONSTANT && b->source_id == storage->id && b->source_first == first && b->bytes == bytes &&
-         b->source_version == atomic_load(&storage->version);
-}
-
-static graft_status add_constant(graft_graph *graph, graft_tensor *t, uint64_t first, uint64_t bytes, uint32_t *index) {
-  const graft_storage *storage = t->storage;
-  bool unseen = atomic_load(&storage->unseen);
-  for (uint32_t i = 0; !unseen && i < graph->nbuffers; i++) {
-    if (is_known(&graph->buffers[i], storage, first, bytes)) return *index = i, GRAFT_OK;
-  }
-  graft_tensor *made;
-  graft_status status = copy_bytes(t, first, bytes, &made);
-  if (status) return status;
-  status = gr_add_buffer(graph, GR_CONSTANT, bytes, index);
-  if (status) {
-    graft_tensor_release(made);
-    return status;
-  }
-  gr_buffer *b = &graph->buffers[*index];
-  b->constant = made;
-  b->on_host = t->device != graph->device;
-  if (unseen) return GRAFT_OK;
-  b->source_id = storage->id;
-  b->source_version = atomic_load(&storage->version);
-  b->source_first = first;
-  return GRAFT_OK;
-}
-
-static graft_status take_constant(const taking *k, graft_tensor *t, gr_view *view) {
-  const char *op = k->schema->name;
-  char is[160];
-  tns_describe(t, is, sizeof is);
-  if (!t->storage) return err_about(GRAFT_INVALID_ARGUMENT, op, "%s has a shape but no memory", is);
-  if (graft_tensor_requires_grad(t)) {
-    return err_about(GRAFT_INVALID_ARGUMENT, op,
-                     "%s requires grad and is no value of the graph that is recorded, which would be lost to its "
-                     "history; make it an input (graft_graph_input_like), or detach it",
-                     is);
-  }
-  if (t->device != k->graph->device && (!t->device->is_reference || t->ndim)) {
-    return err_about(GRAFT_INVALID_ARGUMENT, op, "%s is on %s; the graph is recorded for %s", is,
-                     graft_device_text(t->device), graft_device_text(k->graph->device));
-  }
-  uint64_t begin = (uint64_t)t->offset * dt_bytes(t->dtype), unit = address_unit(k->graph), first = begin / unit * unit;
-  int64_t end = t->numel ? tns_extent_bytes(t->dtype, t->ndim, t->sizes, t->strides, t->offset) : (int64_t)first;
-  uint32_t index;
-  graft_status status = add_constant(k->graph, t, first, (uint64_t)end - first, &index);
-  if (!status) *view = gr_view_of(t, index, first);
-  return status;
-}
-
 static graft_status take_tensor(const taking *k, graft_tensor *t, gr_view *view) {
   uint64_t symbol = t->storage ? t->storage->symbol : 0;
-  if (!symbol) return take_constant(k, t, view);
+  if (!symbol) return gr_constant_view(k->graph, k->schema->name, t, view);
   if (symbol >> 32 != k->graph->serial) {
     return err_about(GRAFT_INVALID_ARGUMENT, k->schema->name, "%s is a value of another graph", TNS_SHAPE(t));
   }
@@ -266,9 +186,10 @@ static graft_status check_call(graft_graph *graph, const op_call *call) {
                      graft_device_text(call->device), graft_device_text(graph->device));
   }
   if (!call->dynamic && !(call->schema->flags & OPF_DYNAMIC)) return GRAFT_OK;
-  return fail(graph, err_about(GRAFT_UNIMPLEMENTED, call->schema->name,
-                               "the size of its result depends on data, and a graph's sizes are fixed; the recording "
-                               "has ended"));
+  return gr_fail(graph,
+                 err_about(GRAFT_UNIMPLEMENTED, call->schema->name,
+                           "the size of its result depends on data, and a graph's sizes are fixed; the recording "
+                           "has ended"));
 }
 
 static graft_status add_node(const taking *k, const dsp_recorded *r, graft_tensor **outs, const bool *made) {
@@ -309,7 +230,9 @@ static graft_status begin(graft_graph *graph) {
   }
   if (graph->failed) return failed_before(graph);
   graph->recorder = (gr_recorder){
-      {{graph->device, take_place, copy, refuse}, take},
+      {{graph->device, take_place, copy, refuse, graph->script ? gr_script_backward : NULL},
+       take,
+       graph->script ? gr_script_call : NULL},
       graph,
   };
   tns_recording = &graph->recorder.base.base;

@@ -487,7 +487,7 @@ static graft_status check_call(const char *function, const graft_graph_exec *e, 
                    e->graph->noutputs, noutputs);
 }
 
-static graft_status run_checked(running *r, graft_tensor **outputs) {
+static graft_status run_fixed(running *r, graft_tensor **outputs) {
   graft_status status = check_inputs(r);
   if (!status) status = keep_captured(r->e);
   if (!status) status = take_frame(r->e, &r->frame);
@@ -495,6 +495,18 @@ static graft_status run_checked(running *r, graft_tensor **outputs) {
   status = run(r, outputs);
   drop_all(r);
   give_frame_back(r->e, r->frame);
+  return status;
+}
+
+/* Where sizes are open, what was made for those of the inputs runs. */
+static graft_status run_checked(running *r, graft_tensor **outputs) {
+  if (!r->e->made) return run_fixed(r, outputs);
+  graft_graph_exec *made;
+  graft_status status = gr_made_for_inputs(r->e, r->inputs, &made);
+  if (status) return status;
+  r->e = made;
+  status = run_fixed(r, outputs);
+  graft_graph_exec_destroy(made);
   return status;
 }
 

@@ -38,6 +38,7 @@ static graft_status tensor_make(graft_storage *storage, graft_rt_device *device,
   made->offset = offset;
   made->numel = numel;
   made->autograd = NULL;
+  made->traced = 0;
   if (ndim) { /* lists of rank 0 may be NULL */
     memcpy(made->sizes, sizes, (size_t)ndim * sizeof *sizes);
     memcpy(made->strides, strides, (size_t)ndim * sizeof *strides);

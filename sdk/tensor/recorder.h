@@ -6,6 +6,13 @@
 
 #include "tensor/tensor.h"
 
+/* The arguments of graft_backward, and with inputs those of graft_grad. */
+typedef struct tns_backward {
+  graft_tensor *const *roots, *const *grads, *const *inputs;
+  graft_tensor **results;
+  uint32_t count, ninputs, flags;
+} tns_backward;
+
 typedef struct tns_recorder {
   graft_rt_device *device; /* whose calls are recorded */
   /* A place for so many bytes: the symbol of a new storage. */
@@ -14,6 +21,8 @@ typedef struct tns_recorder {
   graft_status (*copy)(struct tns_recorder *self, graft_tensor *to, graft_tensor *from);
   /* The error of something that can't be recorded, which ends the recording. */
   graft_status (*refuse)(struct tns_recorder *self, const char *what);
+  /* graft_backward, and graft_grad where there are inputs, before it does anything; NULL: of no interest. */
+  graft_status (*backward)(struct tns_recorder *self, const tns_backward *call);
 } tns_recorder;
 
 /* Of this thread; NULL: it runs what it calls. Always the first member of a dsp_recorder (dispatch.h). */

@@ -41,6 +41,7 @@ struct graft_tensor {
   int64_t offset; /* elements */
   int64_t numel;
   ag_meta *autograd;
+  uint64_t traced; /* which value of a graph with open sizes it is; 0: none. See graph/script.h */
   int64_t sizes[GRAFT_MAX_DIMS];
   int64_t strides[GRAFT_MAX_DIMS];
 };

@@ -5,8 +5,8 @@
  * values that are not there yet, gradients included, so that a training step (forward, graft_backward, optimizer ops)
  * becomes one graph. What such a graph gives is, to the bit, what its calls give one by one.
  *
- * A recording holds for the dtypes, shapes and strides of its inputs. A graph is used by one thread at a time, a
- * compiled one by any number. Before 1.0 this header may still change. */
+ * A recording holds for the dtypes, shapes and strides of its inputs, but for sizes that were named open. A graph is
+ * used by one thread at a time, a compiled one by any number. Before 1.0 this header may still change. */
 #ifndef GRAFT_GRAPH_H
 #define GRAFT_GRAPH_H
 
@@ -29,6 +29,39 @@ GRAFT_EXPORT void graft_graph_destroy(GRAFT_NULLABLE graft_graph *graph);
  * The tensors that these functions give stand for values: they have dtype, shape, strides and history, and no memory.
  * They are for calls that this graph records, and for graft_graph_output; anything that needs their values is an error.
  */
+
+/* A size that is open until a run: `size` receives a name of it, an int64_t that stands for it among the sizes and
+ * strides of inputs, and, while this graph is recorded, among the whole numbers of calls (sizes of a view, an end, a
+ * factor), also in lists and in numbers of dtype i64. Names are numbers near INT64_MIN / 2, which then mean nothing
+ * else. Calls are recorded as for the size `example`; tensors have that size and graft_tensor_sizes gives it. A whole
+ * number that is given plainly stays what it is.
+ *
+ * At a run the sizes are those of the inputs, and calls and gradients are what they would be at these sizes: what was
+ * recorded is called once more, so that all that depends on a size (what is broadcast, how a result lies, what is
+ * empty, the formula of a gradient) is decided for the one at hand; where a call can't be made then, the run says
+ * which. What calls it can't say: of the tensors of such a graph, those that are made by ops (graft_call, graft/ops.h,
+ * graft_tensor_copy and _to) and the gradients that graft_backward and graft_grad give are values; others
+ * (graft_tensor_empty, _detach) are refused where they are used, as are hooks and graft_tensor_set_grad.
+ *
+ * Errors: the graph has inputs or calls already, and no open size; the name is taken; the example is below `least` or
+ * above `most`. */
+GRAFT_EXPORT graft_status graft_graph_size(graft_graph *graph, const char *name, int64_t example, int64_t least,
+                                           int64_t most, int64_t *size);
+
+typedef uint32_t graft_size_op;
+enum {
+  GRAFT_SIZE_ADD = 1,
+  GRAFT_SIZE_SUB = 2,
+  GRAFT_SIZE_MUL = 3,
+  GRAFT_SIZE_DIV = 4, /* rounded down */
+  GRAFT_SIZE_MOD = 5, /* of the divisor's sign */
+  GRAFT_SIZE_MIN = 6,
+  GRAFT_SIZE_MAX = 7
+};
+/* A size that follows from two others, each a name or a number; `size` receives a name. Errors: the graph has no open
+ * size; the examples have no such result. */
+GRAFT_EXPORT graft_status graft_graph_size_of(graft_graph *graph, graft_size_op op, int64_t left, int64_t right,
+                                              int64_t *size);
 
 /* An input. strides NULL: contiguous. Names are given once among inputs, and once among outputs. */
 GRAFT_EXPORT graft_status graft_graph_input(graft_graph *graph, const char *name, graft_dtype dtype, int32_t ndim,
@@ -119,7 +152,9 @@ GRAFT_EXPORT graft_status graft_graph_load(GRAFT_NULLABLE graft_rt_device *devic
  * ("-cse,-fold") or all ("none"), as GRAFT_GRAPH_PASSES does; NULL: all run. It holds a copy of the graph, and keeps
  * the device open as a tensor does. What this thread asks of its ops now, determinism for one, holds for all runs.
  * Waits for the device. INTERNAL, naming the plugin, where its answer on groups can't be right; a group that it fails
- * to compile is logged and runs call by call. GRAFT_GRAPH_DUMP=FOLDER has it save each graph there. */
+ * to compile is logged and runs call by call. GRAFT_GRAPH_DUMP=FOLDER has it save each graph there. With open sizes,
+ * each of which an input has to have for a dimension, it is ready for those of the recording; the first run at others
+ * makes it ready for these, as this function would. The 16 sizes that ran last are kept. */
 GRAFT_EXPORT graft_status graft_graph_compile(const graft_graph *graph, graft_rt_device *device,
                                               GRAFT_NULLABLE const char *passes, graft_graph_exec **exec);
 /* No run of it may be under way in another thread. Waits for the device. */
@@ -152,6 +187,8 @@ typedef struct graft_graph_exec_info {
   uint32_t groups;         /* of calls that the plugin compiled to one program each */
   uint32_t grouped_nodes;  /* how many of the nodes are in one */
   uint64_t donated_bytes;  /* of inputs in whose memory values may lie, graft_graph_input_donate */
+  uint32_t sizes_made; /* of a graph with open sizes: for how many it is ready. The rest is of those that ran last */
+  uint32_t reserved;
 } graft_graph_exec_info;
 /* Fills `info`, of info_bytes bytes: sizeof(graft_graph_exec_info) as the caller knows it. */
 GRAFT_EXPORT graft_status graft_graph_exec_query(const graft_graph_exec *exec, graft_graph_exec_info *info,

@@ -1,0 +1,54 @@
+/* Open sizes of a graph, and what is computed of them.
+ *
+ * Where a size may be open, an int64_t is a number or a name: one of the numbers from GR_SIZE_FIRST on, which nobody
+ * means as a size, is entry number (it - GR_SIZE_FIRST) of a table. An entry is an open size or says how it follows
+ * from earlier entries and numbers; so the table is evaluated from its beginning to its end, and holds no cycle.
+ *
+ * Internal to graph/. */
+#ifndef GRAFT_SDK_GRAPH_SIZES_H
+#define GRAFT_SDK_GRAPH_SIZES_H
+
+#include "base/arena.h"
+#include "graft/graph.h"
+
+#define GR_SIZE_FIRST (INT64_MIN / 2)
+enum {
+  GR_SIZE_OPEN = 0, /* no graft_size_op */
+  GR_SIZES_MOST = 4096,
+  GR_SIZE_DEPTH_MAX = 32, /* of an expression: it is printed by recursion */
+  GR_SIZE_TEXT = 160
+};
+
+typedef struct gr_size {
+  graft_size_op op; /* GR_SIZE_OPEN: open */
+  const char *name; /* of an open one */
+  int64_t least, most;
+  int64_t left, right; /* operands: numbers or names */
+  uint32_t depth;
+} gr_size;
+
+typedef struct gr_sizes {
+  gr_size *items;
+  int64_t *examples; /* what each is while calls are recorded */
+  uint32_t count;
+} gr_sizes;
+
+static inline bool gr_is_open(const gr_sizes *sizes, int64_t number) {
+  return number >= GR_SIZE_FIRST && number < GR_SIZE_FIRST + (int64_t)sizes->count;
+}
+/* What a number or name is, where entry i is values[i]. */
+static inline int64_t gr_size_value(const gr_sizes *sizes, const int64_t *values, int64_t number) {
+  return gr_is_open(sizes, number) ? values[number - GR_SIZE_FIRST] : number;
+}
+/* Appends an entry; `size` receives its name. Errors: a limit; what can't be computed of the examples. */
+graft_status gr_sizes_add(gr_sizes *sizes, const gr_size *entry, int64_t example, int64_t *size);
+graft_status gr_sizes_copy(const gr_sizes *from, gr_sizes *to);
+void gr_sizes_free(gr_sizes *sizes);
+/* Computes the entries that are not open from those that are. INVALID_ARGUMENT, naming it, of one that can't be. */
+graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values);
+/* A number or name as a formula, cut where `room` ends. */
+const char *gr_size_text(const gr_sizes *sizes, int64_t number, char *text, size_t room);
+/* The open sizes and what they are: "batch = 4, length = 17". */
+const char *gr_sizes_text(const gr_sizes *sizes, const int64_t *values, char *text, size_t room);
+
+#endif
