@@ -13,7 +13,7 @@
  *   check_message.c  what a child says           check_device.c, check_memory.c, check_copies.c, check_streams.c, ...
  *   check_plugin.c   plugin, host, helpers       check_slots.c   which ops have a slot
  *   check_profiler.c what ran and when           check_custom.c  ops of the plugin's own
- *   check_groups.c   calls compiled together */
+ *   check_groups.c   calls compiled together     check_capture.c work that is recorded */
 #ifndef GRAFT_CLI_CHECK_H
 #define GRAFT_CLI_CHECK_H
 
@@ -58,7 +58,7 @@ typedef struct ck_table {
 
 extern const ck_table ck_lint_checks, ck_open_checks, ck_device_checks, ck_instance_checks, ck_memory_checks,
     ck_copy_checks, ck_stream_checks, ck_event_checks, ck_profiler_checks, ck_op_checks, ck_group_checks,
-    ck_custom_checks, ck_reach_checks, ck_close_checks;
+    ck_capture_checks, ck_custom_checks, ck_reach_checks, ck_close_checks;
 
 /* --- running --- */
 

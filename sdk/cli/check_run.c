@@ -17,10 +17,10 @@
 #include "check.h"
 #include "check_message.h"
 
-static const ck_table *const tables[] = {&ck_lint_checks,     &ck_open_checks, &ck_device_checks, &ck_instance_checks,
-                                         &ck_memory_checks,   &ck_copy_checks, &ck_stream_checks, &ck_event_checks,
-                                         &ck_profiler_checks, &ck_op_checks,   &ck_group_checks,  &ck_custom_checks,
-                                         &ck_reach_checks,    &ck_close_checks};
+static const ck_table *const tables[] = {&ck_lint_checks,     &ck_open_checks,  &ck_device_checks, &ck_instance_checks,
+                                         &ck_memory_checks,   &ck_copy_checks,  &ck_stream_checks, &ck_event_checks,
+                                         &ck_profiler_checks, &ck_op_checks,    &ck_group_checks,  &ck_capture_checks,
+                                         &ck_custom_checks,   &ck_reach_checks, &ck_close_checks};
 
 /* --- inside the child --- */
 

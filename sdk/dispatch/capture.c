@@ -268,6 +268,7 @@ void dsp_capture_init(dsp_capture *c) {
 }
 
 void dsp_capture_free(dsp_capture *c) {
+  if (c->drop_record) c->drop_record(c);
   while (c->nkept) {
     const dsp_kept *last = &c->kept[--c->nkept];
     last->release(last->what);

@@ -8,6 +8,7 @@
 #define GRAFT_SDK_DISPATCH_CAPTURE_H
 
 #include "dispatch/plan.h"
+#include "graft/abi/extension.h"
 #include "graft/abi/graph.h"
 #include "tensor/capture.h"
 
@@ -70,6 +71,19 @@ typedef struct dsp_launch {
   } as;
 } dsp_launch;
 
+/* The launches as the plugin has recorded them itself: extension "graft.capture". */
+typedef struct dsp_record {
+  bool tried, is_there;
+  const graft_capture_api *api;
+  graft_captured *captured;
+  uint64_t seed;       /* of the generator when it was recorded */
+  uint64_t draws;      /* of one launch, in words */
+  uint64_t offset;     /* that the launch now to be made draws from */
+  graft_tensor *state; /* what is added to the offsets of its draws; NULL: it draws nothing */
+  mem_block **workspaces;
+  uint32_t nworkspaces, workspace_room;
+} dsp_record;
+
 /* Something that the capture keeps alive. */
 typedef struct dsp_kept {
   void *what;
@@ -84,6 +98,8 @@ typedef struct dsp_capture {
   dsp_launch *launches;
   dsp_kept *kept;
   uint32_t nlaunches, launch_room, nkept, kept_room;
+  dsp_record record;
+  void (*drop_record)(struct dsp_capture *self); /* NULL: none was made */
   bool failed;
   char failure[512];
 } dsp_capture;

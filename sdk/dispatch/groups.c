@@ -124,7 +124,7 @@ graft_status dsp_run_group(graft_rt_stream *stream, const graft_graph_api *api, 
   exec.stream = stream->handle;
   graft_status status = api->run(&exec, executable, args);
   pthread_mutex_unlock(&stream->lock);
-  if (!status && frame.workspace_count) status = dsp_zone_check(&frame);
+  if (!status && frame.workspace_count && !dsp_keep_workspace) status = dsp_zone_check(&frame);
   dsp_frame_end(&frame);
   if (status == GRAFT_UNIMPLEMENTED) {
     return err_about(GRAFT_INTERNAL, device->text,

@@ -232,6 +232,8 @@ graft_status dsp_enter_slot(dsp_plan *plan, const graft_args *args, graft_exec_f
 
 /* Gives back what a plugin asked for during its call. */
 void dsp_frame_end(dsp_frame *frame);
+/* While this thread records for a plugin ("graft.capture"): takes over the workspaces of calls, which run later. */
+extern _Thread_local void (*dsp_keep_workspace)(mem_block *block);
 
 /* Puts the numbers of this call into an args struct of the plan's slot; those in the template are of the first one. */
 void dsp_fill_late(const dsp_plan *plan, const graft_value *args, unsigned char *packed);

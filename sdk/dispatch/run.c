@@ -253,8 +253,11 @@ static void fill_philox(run *r, graft_philox *philox) {
 
 /* --- the call --- */
 
+_Thread_local void (*dsp_keep_workspace)(mem_block *block);
+
 void dsp_frame_end(dsp_frame *frame) {
-  for (uint32_t i = 0; i < frame->workspace_count; i++) mem_free(frame->workspaces[i]);
+  for (uint32_t i = 0; i < frame->workspace_count; i++)
+    (dsp_keep_workspace ? dsp_keep_workspace : mem_free)(frame->workspaces[i]);
   for (uint32_t i = 0; i < frame->loser_count; i++) {
     if (frame->losers[i].destroy) frame->losers[i].destroy(frame->losers[i].value);
   }
@@ -278,7 +281,7 @@ graft_status dsp_enter_slot(dsp_plan *plan, const graft_args *args, graft_exec_f
   exec.stream = stream->handle;
   graft_status status = plan->slot(&exec, args);
   pthread_mutex_unlock(&stream->lock);
-  if (!status && frame->workspace_count) status = dsp_zone_check(frame);
+  if (!status && frame->workspace_count && !dsp_keep_workspace) status = dsp_zone_check(frame);
   dsp_frame_end(frame);
   return status;
 }

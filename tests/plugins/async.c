@@ -1,7 +1,7 @@
 /* A plugin whose streams are threads: work is done later, in order, beside the caller. It is what the contracts of
  * streams and events can be seen on, as a device would keep them; memory is the host's. It has copies, fills, times,
- * records of them, the one op neg in f32 (with op_query), and chains of it as groups. liar.c includes it and changes
- * what it does. */
+ * records of them, the one op neg in f32 (with op_query), chains of it as groups, and records of its work. liar.c
+ * includes it and changes what it does. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -78,6 +78,7 @@ struct graft_stream {
   command *first, *last;
   uint64_t submitted, done;
   int ends;
+  command *kept, **kept_end; /* while it is recorded: async_capture.c */
 };
 
 /* --- a stream's queue --- */
@@ -116,6 +117,12 @@ static command *command_new(void (*run)(command *)) {
 
 static void submit(graft_stream *stream, command *c) {
   pthread_mutex_lock(&stream->lock);
+  if (stream->kept_end) {
+    *stream->kept_end = c;
+    stream->kept_end = &c->next;
+    pthread_mutex_unlock(&stream->lock);
+    return;
+  }
   c->number = ++stream->submitted;
   if (stream->last)
     stream->last->next = c;
@@ -432,10 +439,13 @@ static graft_status neg(const graft_exec *exec, const graft_args_neg *args) {
 
 #include "async_groups.c"
 
+#include "async_capture.c"
+
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *caps) {
   (void)device;
   if (op_id != GRAFT_OP_NEG) return GRAFT_UNIMPLEMENTED;
-  graft_op_caps known = {.struct_size = caps->struct_size, .flags = GRAFT_CAP_IN_PLACE};
+  graft_op_caps known = {
+      .struct_size = caps->struct_size, .flags = GRAFT_CAP_IN_PLACE, .exec_flags_known = GRAFT_EXEC_CAPTURING};
   memcpy(caps, &known, caps->struct_size < sizeof known ? caps->struct_size : sizeof known);
   return GRAFT_OK;
 }
@@ -507,8 +517,9 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
   (void)self;
   bool profiler = strcmp(name, GRAFT_EXTENSION_PROFILER) == 0 && minimum <= GRAFT_PROFILER_VERSION;
   bool graph = strcmp(name, GRAFT_EXTENSION_GRAPH) == 0 && minimum <= GRAFT_GRAPH_VERSION;
-  if (!profiler && !graph) return GRAFT_UNIMPLEMENTED;
-  *table = profiler ? (const void *)&profiler_api : &graph_api;
+  bool capture = strcmp(name, GRAFT_EXTENSION_CAPTURE) == 0 && minimum <= GRAFT_CAPTURE_VERSION;
+  if (!profiler && !graph && !capture) return GRAFT_UNIMPLEMENTED;
+  *table = profiler ? (const void *)&profiler_api : graph ? (const void *)&graph_api : &capture_api;
   return GRAFT_OK;
 }
 

@@ -475,6 +475,8 @@ static void profiler_lie(async_instance *self) {
 
 #include "liar_custom.c"
 #include "liar_groups.c"
+
+#include "liar_capture.c"
 #include "liar_ops.c"
 
 /* --- which lie changes what --- */
@@ -500,6 +502,9 @@ static const struct {
     {" groups_beyond groups_overrun groups_drift groups_stolen groups_circle groups_part groups_no_run groups_empty "
      "groups_kept groups_destroyed groups_wrong groups_silent groups_wide groups_refuses ",
      groups_lie},
+    {" capture_stays capture_runs capture_short capture_nothing capture_once capture_late capture_turned capture_part "
+     "capture_no_launch capture_kept ",
+     capture_lie},
     {" extension_any ", extension_any},
     {" extension_drifts ", extension_drifts},
     {" extension_driver ", extension_driver},

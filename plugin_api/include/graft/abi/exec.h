@@ -57,7 +57,7 @@ extern "C" {
 typedef uint32_t graft_exec_flags;
 enum {
   GRAFT_EXEC_DETERMINISTIC = 0x1, /* the same inputs give the same bits, or GRAFT_UNIMPLEMENTED */
-  GRAFT_EXEC_CAPTURING = 0x2,     /* work is recorded, not run; sent by no host before an extension says how */
+  GRAFT_EXEC_CAPTURING = 0x2,     /* work is recorded, not run; sent only as "graft.capture" says (extension.h) */
   /* A hint: matrix products of f32 may round their inputs to 10 mantissa bits (tf32) or more. A permission, not a
    * demand: a plugin that ignores it is right. Without it, f32 means f32. */
   GRAFT_EXEC_ALLOW_TF32 = 0x10000
@@ -73,7 +73,7 @@ typedef struct graft_exec {
   void *host_context; /* the host's own */
   /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides,
    * alignments, other arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that
-   * come as host values are no part of that. Several streams may use one memo at once. */
+   * come as host values and GRAFT_EXEC_CAPTURING are no part of that. Several streams may use one memo at once. */
   void *memo;
 } graft_exec;
 

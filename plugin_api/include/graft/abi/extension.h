@@ -25,6 +25,7 @@ extern "C" {
 #define GRAFT_EXTENSION_IPC           "graft.ipc"        /* memory shared between processes; no version yet */
 #define GRAFT_EXTENSION_NATIVE_HANDLE "graft.native_handle"
 #define GRAFT_EXTENSION_CUSTOM_OPS    "graft.custom_ops" /* ops that are in no table of Graft's */
+#define GRAFT_EXTENSION_CAPTURE       "graft.capture"    /* work that is recorded and submitted again as a whole */
 
 /* Version 1 of "graft.native_handle", offered by a plugin: the driver's own objects behind Graft's handles, for code
  * that knows the vendor's API. The handle stays the plugin's. Any pointer may be NULL: not offered. Thread-safe. */
@@ -81,6 +82,33 @@ typedef struct graft_profiler_api {
    * command that is submitted later begins later on the device's clock, too. */
   graft_status (*clock)(graft_device *device, uint64_t *device_ns, uint64_t *host_ns) GRAFT_TABLE_NOEXCEPT;
 } graft_profiler_api;
+
+/* Version 1 of "graft.capture", offered by a plugin: work that a stream is given is recorded instead of run, and
+ * submitted as a whole as often as wanted. Between begin and end the stream is given copies from buffer to buffer,
+ * fills, slots with GRAFT_EXEC_CAPTURING, and executables of "graft.graph" with that flag; nothing else names the
+ * stream, and nobody waits for it. What a call is given by value is recorded as it is: numbers that come as host
+ * values, too. Buffers that are named then stay where they are until the record is destroyed, workspace included.
+ *
+ * Only slots whose exec_flags_known has GRAFT_EXEC_CAPTURING are recorded, and of those that draw random numbers only
+ * such as have GRAFT_CAP_PHILOX_STATE: what a launch draws from is written to philox.state before. What a slot can't
+ * record is GRAFT_UNIMPLEMENTED, or any other error, and ends the recording: the host drops it, and makes the calls one
+ * by one at each launch, as it does where a plugin has no such extension. All functions of the table are there, and
+ * thread-safe. */
+#define GRAFT_CAPTURE_VERSION 1
+typedef struct graft_captured graft_captured; /* the plugin's */
+typedef struct graft_capture_api {
+  size_t struct_size;
+  /* From here on what is submitted to the stream is recorded, not run. Nothing waits on the stream then. */
+  graft_status (*begin)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
+  /* Ends it; the stream runs its work again, whatever the status. With captured NULL what was recorded is dropped. */
+  graft_status (*end)(graft_stream *stream, graft_captured **captured) GRAFT_TABLE_NOEXCEPT;
+  /* Submits it all to a stream of the same device, with the buffers and numbers of the recording; work that the stream
+   * was given before is done first, and what it is given later sees all of it. The stream of the recording may be gone.
+   * The host makes no two launches of one record at once. */
+  graft_status (*launch)(graft_captured *captured, graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
+  /* No submitted launch refers to it. Records are destroyed before memos, executables, events and streams. */
+  graft_status (*destroy)(graft_captured *captured) GRAFT_TABLE_NOEXCEPT;
+} graft_capture_api;
 
 /* Version 1 of "graft.custom_ops", offered by a plugin: ops of the vendor's own, under a namespace of its own, for
  * calls by name from C and as torch.ops from PyTorch. Their ids are the plugin's and mean something for it only:

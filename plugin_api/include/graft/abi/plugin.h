@@ -9,9 +9,9 @@
  * that had used the driver it answers GRAFT_FORKED without entering the plugin.
  *
  * Functions are thread-safe unless their header says that a stream serialises them; the host holds no lock of its
- * allocator, nor one of an interpreter, while it is in one. The order of closing is: memos, executables, communicators
- * (which extensions make), events, streams, buffers, device_close, close. The library is never unmapped, and after exit
- * has begun nothing is called any more: a plugin needs no static destructor. */
+ * allocator, nor one of an interpreter, while it is in one. The order of closing is: what "graft.capture" recorded,
+ * memos, executables, communicators (which extensions make), events, streams, buffers, device_close, close. The library
+ * is never unmapped, and after exit has begun nothing is called any more: a plugin needs no static destructor. */
 #ifndef GRAFT_ABI_PLUGIN_H
 #define GRAFT_ABI_PLUGIN_H
 
