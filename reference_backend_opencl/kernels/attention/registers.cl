@@ -16,11 +16,11 @@
 #define FOURS(width) (((width) + 3) / 4)
 #define PITCH(width) (FOURS(width) * 4 + 4)
 #define OWN_VECTORS(width) (((width) + 4 * ACROSS - 1) / (4 * ACROSS)) /* of four elements of a row, each work-item's */
-#define ROOM(width) (OWN_VECTORS(width) * 4 * ACROSS) /* elements after a row's first that may be read */
+#define ROW_ROOM(width) (OWN_VECTORS(width) * 4 * ACROSS) /* elements after a row's first that may be read */
 #define W OWN_VECTORS(WIDTH)
 #define V OWN_VECTORS(VALUE_WIDTH)
 #define PITCH_WEIGHTS (MINE + 4)
-#define LOCAL_ROWS(name, rows, width) __local float name[(rows) * PITCH(width) + ROOM(width)] __attribute__((aligned(16)))
+#define LOCAL_ROWS(name, rows, width) __local float name[(rows) * PITCH(width) + ROW_ROOM(width)] __attribute__((aligned(16)))
 #define LOCAL_WEIGHTS(name) __local float name[THEIRS * PITCH_WEIGHTS] __attribute__((aligned(16)))
 
 /* `count` rows of a tensor to local memory; zeros past the last one, and past their width. */

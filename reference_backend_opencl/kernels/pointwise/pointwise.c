@@ -81,11 +81,13 @@ static bool widens(const ocl_dtype *from, const ocl_dtype *to) {
 }
 
 /* The host does not say what the promoted dtype is. It is the output's if an input with dimensions has that dtype, or
- * is a part of it and meets a complex number, and all others widen to it; or if whole numbers meet a fraction or a
- * complex number (f32 or c64, by the default dtype); anything else goes back to the host. */
+ * is a part of it and meets a complex number, and all others widen to it; or if truth values meet a whole number of
+ * that dtype, or whole numbers a fraction or a complex number (f32 or c64, by the default dtype); anything else goes
+ * back to the host. */
 static bool mixed_is_served(const graft_device *device, const operands *call, const recipe *recipe) {
   const ocl_dtype *to = ocl_dtype_of(device, call->out->dl.dtype);
   bool anchored = false, fraction = recipe->flags & OCL_FLOAT_RESULT, complex = has_complex(call);
+  bool truths = true, whole = false;
   if (to->class == OCL_CLASS_COMPLEX && !complex) return false;
   for (int k = 0; k < call->inputs; k++) {
     const graft_tensor_desc *desc = call->input[k];
@@ -93,14 +95,20 @@ static bool mixed_is_served(const graft_device *device, const operands *call, co
     if (!from) return false;
     if (ocl_is_value(desc)) {
       fraction = fraction || (desc && from->class == OCL_CLASS_FLOAT);
+      whole = whole || (desc && from == to && to->class == OCL_CLASS_INT);
       continue;
     }
     if (from != to && !widens(from, to)) return false;
-    anchored = anchored || ((from == to || is_part(from, to)) && is_dimensioned(desc));
+    if (is_dimensioned(desc)) {
+      truths = truths && from->class == OCL_CLASS_BOOL;
+      anchored = anchored || from == to || is_part(from, to);
+    } else {
+      whole = whole || (from == to && to->class == OCL_CLASS_INT);
+    }
   }
   for (int k = 0; k < call->scalars; k++)
     fraction = fraction || (call->scalar[k] && call->scalar[k]->dtype == GRAFT_F64);
-  if (anchored) return true;
+  if (anchored || (truths && whole)) return true;
   for (int k = 0; k < call->inputs; k++) {
     const graft_tensor_desc *desc = call->input[k];
     if (!ocl_is_value(desc) && ocl_dtype_of(device, desc->dl.dtype)->class == OCL_CLASS_FLOAT) return false;
