@@ -146,8 +146,60 @@ START_TEST(programs_of_large_and_small_calls_agree) {
 }
 END_TEST
 
+/* --- optimized when it pays --- */
+
+/* Whether a driver's optimizer is put off: PoCL's, for kernels laid out for a CPU. */
+static bool puts_off(void) {
+  const char *kernels = getenv("GRAFT_OPENCL_KERNELS"), *optimize = getenv("GRAFT_OPENCL_OPTIMIZE");
+  char driver[600];
+  size_t size;
+  OK(graft_device_query(device, GRAFT_DEVICE_DRIVER_VERSION, driver, sizeof driver, &size));
+  bool is_pocl = strstr(driver, "PoCL") || strstr(driver, "pocl");
+  return is_pocl && !(kernels && strcmp(kernels, "gpu") == 0) && !(optimize && strcmp(optimize, "yes") != 0);
+}
+
+static void repeat(const char *line, int times) {
+  txt_call call;
+  graft_tensor *out = NULL;
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, device, fill, NULL));
+  for (int i = 0; i < times; i++) OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  graft_tensor_release(out);
+  txt_free(&call);
+}
+
+START_TEST(what_is_launched_often_is_optimized_once) {
+  static const char line[] = "aten::fmod.Tensor f32[30] f32[7,30]";
+  if (!device) return;
+  size_t bytes;
+  unsigned char *first = result_of(line, &bytes);
+  const uint64_t before = programs();
+  repeat(line, 1000);
+  ck_assert_uint_eq(programs() - before, 0);
+  repeat(line, 100);
+  unsigned char *last = result_of(line, &bytes);
+  ck_assert_uint_eq(programs() - before, puts_off());
+  ck_assert_mem_eq(first, last, bytes);
+  repeat(line, 2000);
+  ck_assert_uint_eq(programs() - before, puts_off());
+  free(first);
+  free(last);
+}
+END_TEST
+
+START_TEST(a_large_call_is_not_slowed_by_a_small_one) {
+  if (!device) return;
+  ck_assert_uint_eq(programs_of("aten::tril f32[5,6] 0"), 1);
+  ck_assert_uint_eq(programs_of("aten::tril f32[7,6] 1"), 0);
+  ck_assert_uint_eq(programs_of("aten::tril f32[500,600] 0"), puts_off());
+  ck_assert_uint_eq(programs_of("aten::tril f32[5,7] 0"), 0);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(small_calls_share_a_program, ROWS(sharing)),
+                              ONCE(what_is_launched_often_is_optimized_once),
+                              ONCE(a_large_call_is_not_slowed_by_a_small_one),
                               EACH(programs_of_large_and_small_calls_agree, ROWS(pairs)),
                               {0}};
   return run_suite("opencl_programs", tests, (suite_options){.timeout_s = 300, .setup = open_device});

@@ -25,6 +25,7 @@ says() { # status, extended regular expression, arguments
 
 says 0 '^([1-9][0-9]*) calls of \1 made$' -b reference --jobs 2
 says 0 '^[1-9][0-9]* calls of [0-9]+ made$' -b reference --op 'aten::add.Tensor' --jobs 3
+says 0 '^[1-9][0-9]* calls of [0-9]+ made$' -b reference --op 'aten::add.Tensor' --quiet
 says 3 '^0 calls of 0 made$' -b reference --op nothing
 says 2 'graft warm: .*nowhere' -b nowhere
 says 2 "--jobs: '0' is no number from 1 to" --jobs 0

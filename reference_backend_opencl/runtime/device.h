@@ -30,6 +30,7 @@ struct graft_device {
   atomic_bool disk_unusable; /* said once, then no more tries */
   bool long_header;          /* the driver puts a long header in front of each program */
   atomic_bool keeps_header;  /* and can't be told not to */
+  bool optimizes_slowly;     /* most of what compiling a program takes: one for small calls may do without */
   bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
 
   pthread_mutex_t tensor_lock; /* guards what nvidia.c found out */

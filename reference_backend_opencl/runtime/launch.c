@@ -8,7 +8,9 @@ static graft_status init_of_program(ocl_kernel *kernel, graft_device *device, oc
                                     const char *entry) {
   cl_int error;
   kernel->program = program;
-  kernel->handle = clCreateKernel(ocl_program_handle(program), entry, &error);
+  kernel->entry = entry;
+  kernel->of = ocl_program_handle(program);
+  kernel->handle = clCreateKernel(kernel->of, entry, &error);
   if (error == CL_SUCCESS) {
     error = clGetKernelInfo(kernel->handle, CL_KERNEL_NUM_ARGS, sizeof kernel->parameters, &kernel->parameters, NULL);
   }
@@ -39,18 +41,50 @@ graft_status ocl_kernel_init_whole(ocl_kernel *kernel, graft_device *device, con
   return status == GRAFT_OK ? init_of_program(kernel, device, program, name, entry) : status;
 }
 
+/* Constants that a later handle is given, too: a handle gives none back. */
+struct ocl_constants {
+  cl_uint count;
+  size_t bytes[OCL_ARGUMENTS_MAX];
+  unsigned char values[];
+};
+
+static cl_int set_constants(cl_kernel handle, cl_uint first, cl_uint count, const ocl_argument *constants) {
+  cl_int error = CL_SUCCESS;
+  for (cl_uint i = 0; i < count && error == CL_SUCCESS; i++)
+    error = clSetKernelArg(handle, first + i, constants[i].bytes, constants[i].value);
+  return error;
+}
+
+static ocl_constants *keep(cl_uint count, const ocl_argument *constants) {
+  size_t bytes = 0;
+  for (cl_uint i = 0; i < count; i++) bytes += constants[i].bytes;
+  ocl_constants *kept = count <= OCL_ARGUMENTS_MAX ? calloc(1, sizeof *kept + bytes) : NULL;
+  if (!kept) return NULL;
+  kept->count = count;
+  bytes = 0;
+  for (cl_uint i = 0; i < count; i++) {
+    kept->bytes[i] = constants[i].bytes;
+    memcpy(kept->values + bytes, constants[i].value, constants[i].bytes);
+    bytes += constants[i].bytes;
+  }
+  return kept;
+}
+
 graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants) {
   cl_int error = count <= kernel->parameters ? CL_SUCCESS : CL_INVALID_KERNEL_ARGS;
-  if (error == CL_SUCCESS) kernel->parameters -= count;
-  for (cl_uint i = 0; i < count && error == CL_SUCCESS; i++) {
-    error = clSetKernelArg(kernel->handle, kernel->parameters + i, constants[i].bytes, constants[i].value);
+  if (error == CL_SUCCESS) {
+    kernel->parameters -= count;
+    error = set_constants(kernel->handle, kernel->parameters, count, constants);
   }
+  if (error == CL_SUCCESS && kernel->device->optimizes_slowly && !(kernel->constants = keep(count, constants)))
+    error = CL_OUT_OF_HOST_MEMORY;
   if (error == CL_SUCCESS) return GRAFT_OK;
   return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "constants of a kernel: %s", ocl_error_name(error));
 }
 
 void ocl_kernel_destroy(ocl_kernel *kernel) {
   if (!kernel->handle) return;
+  free(kernel->constants);
   clReleaseKernel(kernel->handle);
   pthread_mutex_destroy(&kernel->lock);
 }
@@ -70,12 +104,38 @@ static cl_int set_and_enqueue(ocl_kernel *kernel, graft_stream *stream, const si
   return error;
 }
 
+/* Where the program has become an optimized one, the handle becomes one of that. */
+static cl_int renew(ocl_kernel *kernel) {
+  cl_program now = ocl_program_handle(kernel->program);
+  if (now == kernel->of) return CL_SUCCESS;
+  cl_int error;
+  cl_kernel handle = clCreateKernel(now, kernel->entry, &error);
+  const ocl_constants *kept = kernel->constants;
+  ocl_argument constants[OCL_ARGUMENTS_MAX];
+  size_t at = 0;
+  for (cl_uint i = 0; kept && i < kept->count; i++) {
+    constants[i] = (ocl_argument){kept->bytes[i], kept->values + at};
+    at += kept->bytes[i];
+  }
+  if (error == CL_SUCCESS && kept) error = set_constants(handle, kernel->parameters, kept->count, constants);
+  if (error != CL_SUCCESS) {
+    if (handle) clReleaseKernel(handle);
+    return error;
+  }
+  clReleaseKernel(kernel->handle);
+  kernel->handle = handle;
+  kernel->of = now;
+  return CL_SUCCESS;
+}
+
 static graft_status launch(ocl_kernel *kernel, graft_stream *stream, const size_t *global, cl_uint count,
                            const ocl_argument *arguments) {
   graft_status status = ocl_stream_check(stream);
+  if (status == GRAFT_OK) status = ocl_program_launched(kernel->device, kernel->program);
   if (status != GRAFT_OK) return status;
   pthread_mutex_lock(&kernel->lock);
-  cl_int error = set_and_enqueue(kernel, stream, global, count, arguments);
+  cl_int error = renew(kernel);
+  if (error == CL_SUCCESS) error = set_and_enqueue(kernel, stream, global, count, arguments);
   pthread_mutex_unlock(&kernel->lock);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueNDRangeKernel");
   ocl_faults_passed(stream, count, arguments);

@@ -10,13 +10,18 @@
 
 #define OCL_ARGUMENTS_MAX 24
 
+typedef struct ocl_constants ocl_constants;
+
 /* A kernel with its constant arguments set, ready to launch. cl_kernel arguments are not thread-safe, and several
  * streams may share a memo: the lock spans setting the others and the launch. */
 typedef struct ocl_kernel {
   graft_device *device;
   ocl_program *program;
   cl_kernel handle;
-  cl_uint parameters; /* those that a launch gives: all but the constants at the end */
+  const char *entry;
+  cl_program of;            /* which of the program's the handle is of */
+  cl_uint parameters;       /* those that a launch gives: all but the constants at the end */
+  ocl_constants *constants; /* copies of these; NULL: none are kept */
   pthread_mutex_t lock;
   size_t global[3], local[3];
 } ocl_kernel;

@@ -15,6 +15,7 @@ enum { IDS_OF_A_TABLE = 10000 };
 
 typedef struct entry {
   const ocl_op *op; /* NULL: not served */
+  bool is_heavy;    /* as its family is */
   const ocl_signature *signature;
   int8_t at[OCL_READS_MAX];
 } entry;
@@ -165,11 +166,43 @@ graft_status ocl_call_of(const graft_exec *exec, const graft_args *args, ocl_cal
   return check(exec, args, entry);
 }
 
+/* ---- Small calls ---- */
+
+/* Elements of all tensors of a call that is small. */
+enum { SMALL_CALL = 2 * OCL_SMALL };
+
+static int64_t elements_of(const void *args, const ocl_field *field) {
+  const void *place = ocl_field_in(args, field);
+  int64_t sum = 0;
+  if (field->kind == OCL_FIELD_TENSOR) {
+    const graft_tensor_desc *desc = *(const graft_tensor_desc *const *)place;
+    return desc ? ocl_elements(desc) : 0;
+  }
+  if (field->kind != OCL_FIELD_TENSORS) return 0;
+  const graft_tensor_list *list = place;
+  for (uint64_t i = 0; i < list->count && sum <= SMALL_CALL; i++)
+    sum += list->items[i] ? ocl_elements(list->items[i]) : 0;
+  return sum;
+}
+
+/* Only asked where programs may be made. */
+static bool is_small(const graft_exec *exec, const void *args, const entry *entry) {
+  int64_t sum = 0;
+  if (exec->memo || entry->is_heavy || !exec->device->optimizes_slowly) return false;
+  for (uint16_t i = 0; i < entry->signature->count && sum <= SMALL_CALL; i++)
+    sum += elements_of(args, &entry->signature->fields[i]);
+  return sum <= SMALL_CALL;
+}
+
 static graft_status enter(const graft_exec *exec, const graft_args *args) {
   ocl_call call;
   graft_status status = ocl_call_of(exec, args, &call);
   if (status != GRAFT_OK) return status;
-  return call.op->slot ? call.op->slot(exec, args) : call.op->engine(&call);
+  const bool small = is_small(exec, args, entry_of(exec->device->plugin->registry, args->op_id));
+  if (small) ocl_program_for_small_calls(true);
+  status = call.op->slot ? call.op->slot(exec, args) : call.op->engine(&call);
+  if (small) ocl_program_for_small_calls(false);
+  return status;
 }
 
 /* ---- Rows ---- */
@@ -195,7 +228,7 @@ static graft_status add(ocl_plugin *plugin, const ocl_family *family, const ocl_
                     family->name, signature->family);
   }
   if (entry->op) return refuse(plugin, signature, "two rows");
-  *entry = (struct entry){.op = op, .signature = signature};
+  *entry = (struct entry){.op = op, .is_heavy = family->is_heavy, .signature = signature};
   for (int i = 0; op->reads && op->reads[i]; i++) {
     if (i == OCL_READS_MAX) return refuse(plugin, signature, "its engine reads more than OCL_READS_MAX arguments");
     entry->at[i] = field_of(signature, op->reads[i]);

@@ -97,11 +97,15 @@ struct ocl_op {
 
 typedef struct ocl_family {
   const char *name; /* of its folder, too */
+  bool is_heavy;    /* its calls take far longer than the elements of their tensors say */
   const ocl_op *ops;
   size_t count;
 } ocl_family;
 
-#define OCL_FAMILY(name, table) const ocl_family ocl_family_##name = {#name, table, sizeof(table) / sizeof *(table)};
+#define OCL_FAMILY_OF(name, heavy, table) \
+  const ocl_family ocl_family_##name = {#name, heavy, table, sizeof(table) / sizeof *(table)};
+#define OCL_FAMILY(name, table)       OCL_FAMILY_OF(name, false, table)
+#define OCL_HEAVY_FAMILY(name, table) OCL_FAMILY_OF(name, true, table)
 
 /* All of them, NULL at the end (kernels/families.c). */
 extern const ocl_family *const ocl_families[];

@@ -119,9 +119,10 @@ static graft_status read_options(ocl_plugin *plugin, const char *const *options)
                     kernels);
   const char *optimize = chosen(options, "optimize", "GRAFT_OPENCL_OPTIMIZE");
   plugin->unoptimized = optimize && strcmp(optimize, "no") == 0;
-  if (!optimize || plugin->unoptimized || strcmp(optimize, "yes") == 0) return GRAFT_OK;
+  plugin->always_optimized = optimize && strcmp(optimize, "always") == 0;
+  if (!optimize || plugin->unoptimized || plugin->always_optimized || strcmp(optimize, "yes") == 0) return GRAFT_OK;
   return ocl_fail(plugin, GRAFT_INVALID_ARGUMENT,
-                  "optimize=\"%s\": GRAFT_OPENCL_OPTIMIZE and option \"optimize\" are yes or no", optimize);
+                  "optimize=\"%s\": GRAFT_OPENCL_OPTIMIZE and option \"optimize\" are yes, no or always", optimize);
 }
 
 graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options, const graft_plugin **out) {

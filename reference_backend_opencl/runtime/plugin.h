@@ -32,6 +32,7 @@ struct ocl_plugin {
   bool portable;                            /* none that only one vendor's devices have */
   atomic_bool keeps_all;                    /* what a driver keeps is kept here, too */
   bool unoptimized;                         /* kernels are compiled quickly, and run slowly */
+  bool always_optimized;                    /* small calls' as well, the first time */
 
   pthread_mutex_t lock; /* guards what follows, filled at the first question about devices */
   bool probed;

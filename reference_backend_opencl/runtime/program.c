@@ -16,10 +16,25 @@ struct ocl_program {
   ocl_key key;
   state state;
   cl_program handle;
+  /* Of one that is not optimized: what it is made of, until `optimized` is there. */
+  struct recipe *kept;
+  _Atomic(cl_program) optimized;
+  atomic_uint launches;
 };
 
+/* A small call is some ten microseconds slower where its program is not optimized; after so many launches that comes to
+ * what optimizing takes. */
+enum { LAUNCHES_UNOPTIMIZED = 1024 };
+
+static _Thread_local bool for_small_calls;
+
+void ocl_program_for_small_calls(bool small) {
+  for_small_calls = small;
+}
+
 cl_program ocl_program_handle(const ocl_program *program) {
-  return program->handle;
+  cl_program optimized = atomic_load(&program->optimized);
+  return optimized ? optimized : program->handle;
 }
 
 static uint64_t now_ns(void) {
@@ -59,6 +74,7 @@ static void save(graft_device *device, const ocl_program *program) {
 typedef struct recipe {
   const char *options, *source, *file;
   size_t head_length; /* of the source; common.cl and the kernels' files follow */
+  bool unoptimized;   /* beside what the options say */
 } recipe;
 
 /* `declarations` come after the head, and the driver's own header is left out: a macro makes believe that it has been
@@ -67,7 +83,8 @@ static cl_int build(graft_device *device, ocl_program *program, const recipe *re
   const char *texts[] = {recipe->source, declarations, recipe->source + recipe->head_length};
   size_t lengths[] = {recipe->head_length, strlen(declarations), strlen(texts[2])};
   char options[160];
-  snprintf(options, sizeof options, "%s%s", recipe->options, *declarations ? " -D_OPENCL_H_" : "");
+  snprintf(options, sizeof options, "%s%s%s", recipe->options, recipe->unoptimized ? " -cl-opt-disable" : "",
+           *declarations ? " -D_OPENCL_H_" : "");
   cl_int error;
   program->handle = clCreateProgramWithSource(device->context, 3, texts, lengths, &error);
   return error == CL_SUCCESS ? clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL) : error;
@@ -213,6 +230,73 @@ static void add_device(ocl_text *source, const graft_device *device) {
   ocl_text_add(source, "%s%s", device->has_f64 ? "#define HAS_F64\n" : "", device->is_cpu ? "#define IS_CPU\n" : "");
 }
 
+/* ---- Programs that are not optimized yet ---- */
+
+static void free_recipe(recipe *recipe) {
+  if (!recipe) return;
+  free((char *)recipe->options);
+  free((char *)recipe->source);
+  free((char *)recipe->file);
+  free(recipe);
+}
+
+/* NULL: no memory, and it stays as it is. */
+static recipe *copy_recipe(const recipe *from) {
+  recipe *copy = calloc(1, sizeof *copy);
+  if (!copy) return NULL;
+  copy->options = strdup(from->options);
+  copy->source = strdup(from->source);
+  copy->file = strdup(from->file);
+  copy->head_length = from->head_length;
+  if (copy->options && copy->source && copy->file) return copy;
+  free_recipe(copy);
+  return NULL;
+}
+
+/* Programs that are compiled to be kept are optimized. */
+static bool may_wait(const graft_device *device) {
+  const ocl_plugin *plugin = device->plugin;
+  return for_small_calls && device->optimizes_slowly && !keeps(device) && !plugin->unoptimized &&
+         !plugin->always_optimized;
+}
+
+/* Once; kernels take it at their next launch. */
+static graft_status optimize(graft_device *device, ocl_program *program) {
+  ocl_program made = {.key = program->key};
+  pthread_mutex_lock(&device->program_lock);
+  recipe *kept = program->kept;
+  program->kept = NULL;
+  pthread_mutex_unlock(&device->program_lock);
+  if (!kept) return GRAFT_OK; /* another thread does it */
+  graft_status status = compile(device, &made, kept);
+  free_recipe(kept);
+  if (status == GRAFT_OK) atomic_store(&program->optimized, made.handle);
+  return status;
+}
+
+static bool is_kept(graft_device *device, ocl_program *program) {
+  pthread_mutex_lock(&device->program_lock);
+  bool kept = program->kept;
+  pthread_mutex_unlock(&device->program_lock);
+  return kept;
+}
+
+graft_status ocl_program_launched(graft_device *device, ocl_program *program) {
+  if (!device->optimizes_slowly ||
+      atomic_fetch_add_explicit(&program->launches, 1, memory_order_relaxed) + 1 != LAUNCHES_UNOPTIMIZED) {
+    return GRAFT_OK;
+  }
+  return is_kept(device, program) ? optimize(device, program) : GRAFT_OK;
+}
+
+static graft_status make(graft_device *device, ocl_program *program, recipe *recipe) {
+  if (load(device, program, recipe->options)) return GRAFT_OK;
+  recipe->unoptimized = may_wait(device);
+  graft_status status = compile(device, program, recipe);
+  if (status == GRAFT_OK && recipe->unoptimized) program->kept = copy_recipe(recipe);
+  return status;
+}
+
 static graft_status get(graft_device *device, const ocl_text *source, size_t head_length, const char *file,
                         ocl_program **out) {
   /* No fast or relaxed mathematics, here or later: the conformance limits are those of the full profile. */
@@ -227,12 +311,14 @@ static graft_status get(graft_device *device, const ocl_text *source, size_t hea
   graft_status status = program ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (program && mine) {
     uint64_t begin = now_ns();
-    const recipe recipe = {.options = options, .source = source->items, .file = file, .head_length = head_length};
-    if (!load(device, program, options)) status = compile(device, program, &recipe);
+    recipe recipe = {.options = options, .source = source->items, .file = file, .head_length = head_length};
+    status = make(device, program, &recipe);
     atomic_fetch_add(&device->plugin->counters.build_nanoseconds, now_ns() - begin);
     finish(device, program, status == GRAFT_OK ? READY : FAILED);
   } else if (program && program->state == FAILED) {
     status = ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl did not compile when it was first needed", file);
+  } else if (program && !for_small_calls && device->optimizes_slowly && is_kept(device, program)) {
+    status = optimize(device, program); /* small calls came first */
   }
   if (status == GRAFT_OK) *out = program;
   return status;
@@ -265,6 +351,8 @@ void ocl_program_close_all(graft_device *device) {
     ocl_program *program = device->programs;
     device->programs = program->next;
     if (program->handle) clReleaseProgram(program->handle);
+    if (program->optimized) clReleaseProgram(program->optimized);
+    free_recipe(program->kept);
     free(program);
   }
 }

@@ -12,7 +12,14 @@ const char *ocl_kernel_source(const char *name);
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
 /* The same for a source that has all of it, common.cl too; `name` is for reports. */
 graft_status ocl_program_get_whole(graft_device *device, const char *source, const char *name, ocl_program **program);
+/* What it is at the moment: of a program made for small calls it changes once, to one that the driver has optimized. */
 cl_program ocl_program_handle(const ocl_program *program);
+/* Counts a launch. Where the program is not optimized and has been launched so often that it pays, it becomes so. */
+graft_status ocl_program_launched(graft_device *device, ocl_program *program);
+
+/* Says that the calls that this thread makes from here on are small, so that a driver which optimizes slowly need not
+ * for a program's first uses. */
+void ocl_program_for_small_calls(bool small);
 void ocl_program_close_all(graft_device *device);
 
 /* A 128-bit name for a program, and the folder of compiled ones (disk.c). */

@@ -5,10 +5,13 @@
 #include <argp.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -28,7 +31,11 @@ typedef struct options {
   const char *backend, *op;
   int device;
   uint32_t jobs;
+  bool quiet;
+  atomic_uint *made; /* calls, by all processes; NULL: not counted */
 } options;
+
+enum { SECONDS_A_LINE = 5 };
 
 /* What one process did, or all together. */
 typedef struct outcome {
@@ -99,6 +106,14 @@ static void keep_all(graft_rt_device *device) {
     ((const graft_opencl_programs_api *)table)->keep_all(plugin);
 }
 
+/* Says how far all processes are, now and then. */
+static void tell(const options *o, time_t *said) {
+  const time_t now = time(NULL);
+  if (!o->made || o->quiet || now - *said < SECONDS_A_LINE) return;
+  *said = now;
+  fprintf(stderr, "graft warm: %u of %u calls\n", atomic_load(o->made), call_count);
+}
+
 static outcome run_share(const options *o, uint32_t share) {
   outcome sum = {0};
   graft_rt_device *device;
@@ -108,9 +123,12 @@ static outcome run_share(const options *o, uint32_t share) {
   }
   sum.opened = true;
   keep_all(device);
+  time_t said = time(NULL);
   for (uint32_t i = share; i < call_count; i += o->jobs) {
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(calls[i], " "), calls[i]);
+    if (o->made) atomic_fetch_add(o->made, 1);
+    if (share == 0) tell(o, &said);
     if (o->op && fnmatch(o->op, name, 0) != 0) continue;
     sum.selected++;
     graft_status status = make_call(calls[i], device);
@@ -187,6 +205,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   switch (key) {
     case 'b': o->backend = argument; return 0;
     case 'o': o->op = argument; return 0;
+    case 'q': o->quiet = true; return 0;
     case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'j':
       o->jobs = (uint32_t)strtoul(argument, &end, 10);
@@ -209,6 +228,7 @@ int cli_warm(int argc, char **argv) {
       {"device", 'd', "N", 0, "its device, counted from 0", 0},
       {"op", 'o', "GLOB", 0, "only these ops: 'aten::mm', 'aten::sum.*'", 0},
       {"jobs", 'j', "N", 0, "processes (default: one a processor)", 0},
+      {"quiet", 'q', 0, 0, "does not say every few seconds how far it is", 0},
       {0}};
   static const struct argp argp = {
       rows,
@@ -229,6 +249,8 @@ int cli_warm(int argc, char **argv) {
     return CLI_USAGE;
   }
   setenv("GRAFT_FALLBACK", "error", 1); /* what leaves the device compiles nothing */
+  void *shared = mmap(NULL, sizeof *o.made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  o.made = shared == MAP_FAILED ? NULL : shared;
   bool complete = run_all(&o, &sum);
   if (!sum.opened) return CLI_USAGE; /* the first process has said why */
   print_outcome(&sum);

@@ -419,4 +419,4 @@ static const ocl_op ops[] = {
     {OCL_OP(fft_r2c), .inputs = REALS, .outputs = OCL_COMPLEX, .flags = LAYOUTS},
     {OCL_OP(fft_c2r), .inputs = OCL_COMPLEX, .outputs = REALS, .flags = LAYOUTS},
 };
-OCL_FAMILY(fft, ops)
+OCL_HEAVY_FAMILY(fft, ops)

@@ -77,4 +77,4 @@ static const ocl_op ops[] = {
     DISTANCE_OP(pdist_forward),
     DISTANCE_OP(pdist_backward),
 };
-OCL_FAMILY(linalg, ops)
+OCL_HEAVY_FAMILY(linalg, ops)

@@ -94,4 +94,4 @@ static const ocl_op ops[] = {
     {OCL_OP(rnn_layer), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(rnn_layer_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED},
 };
-OCL_FAMILY(rnn, ops)
+OCL_HEAVY_FAMILY(rnn, ops)

@@ -348,11 +348,10 @@ def new_caches():
 
 
 def warmed():
-    """Caches of which Graft's holds what `graft warm` compiles."""
+    """Caches that hold what `graft warm` compiles."""
     folder = new_caches()
-    with tempfile.TemporaryDirectory() as pocl:
-        environment = {**os.environ, **caches(folder.name), "POCL_CACHE_DIR": pocl}
-        subprocess.run([str(HERE.parents[2] / "run"), "graft", "warm"], env=environment, check=True, stdout=sys.stderr)
+    environment = {**os.environ, **caches(folder.name)}
+    subprocess.run([str(HERE.parents[2] / "run"), "graft", "warm"], env=environment, check=True, stdout=sys.stderr)
     return folder
 
 
@@ -365,8 +364,7 @@ class Fleet:
     def ask(self, policy, task):
         folder = new_caches() if self.options.cold or self.options.warm else None
         if self.options.warm:
-            graft = caches(folder.name)["GRAFT_CACHE_DIR"]
-            shutil.copytree(caches(self.options.warmed.name)["GRAFT_CACHE_DIR"], graft, dirs_exist_ok=True)
+            shutil.copytree(self.options.warmed.name, folder.name, dirs_exist_ok=True)
         if folder:
             self.close()
         if policy not in self.live or not self.live[policy].alive():
