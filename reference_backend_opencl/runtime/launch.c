@@ -55,19 +55,26 @@ static cl_int set_constants(cl_kernel handle, cl_uint first, cl_uint count, cons
   return error;
 }
 
-static ocl_constants *keep(cl_uint count, const ocl_argument *constants) {
-  size_t bytes = 0;
+/* Those that are given now stand in front of what was given before. */
+static bool keep(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants) {
+  ocl_constants *before = kernel->constants;
+  const cl_uint all = count + (before ? before->count : 0);
+  size_t bytes = 0, at = 0, rest = 0;
   for (cl_uint i = 0; i < count; i++) bytes += constants[i].bytes;
-  ocl_constants *kept = count <= OCL_ARGUMENTS_MAX ? calloc(1, sizeof *kept + bytes) : NULL;
-  if (!kept) return NULL;
-  kept->count = count;
-  bytes = 0;
+  for (cl_uint i = count; i < all; i++) rest += before->bytes[i - count];
+  ocl_constants *kept = all <= OCL_ARGUMENTS_MAX ? calloc(1, sizeof *kept + bytes + rest) : NULL;
+  if (!kept) return false;
+  kept->count = all;
   for (cl_uint i = 0; i < count; i++) {
     kept->bytes[i] = constants[i].bytes;
-    memcpy(kept->values + bytes, constants[i].value, constants[i].bytes);
-    bytes += constants[i].bytes;
+    memcpy(kept->values + at, constants[i].value, constants[i].bytes);
+    at += constants[i].bytes;
   }
-  return kept;
+  for (cl_uint i = count; i < all; i++) kept->bytes[i] = before->bytes[i - count];
+  if (rest) memcpy(kept->values + at, before->values, rest);
+  free(before);
+  kernel->constants = kept;
+  return true;
 }
 
 graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argument *constants) {
@@ -76,8 +83,8 @@ graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argumen
     kernel->parameters -= count;
     error = set_constants(kernel->handle, kernel->parameters, count, constants);
   }
-  if (error == CL_SUCCESS && kernel->device->optimizes_slowly && !(kernel->constants = keep(count, constants)))
-    error = CL_OUT_OF_HOST_MEMORY;
+  if (error == CL_SUCCESS && kernel->device->optimizes_slowly && !keep(kernel, count, constants))
+    return GRAFT_OUT_OF_MEMORY;
   if (error == CL_SUCCESS) return GRAFT_OK;
   return ocl_fail(kernel->device->plugin, GRAFT_INTERNAL, "constants of a kernel: %s", ocl_error_name(error));
 }

@@ -13,7 +13,8 @@ static VT nan_min(VT a, VT b) { return ((a < b) | (a != a)) ? a : b; }
 static VT sigmoid(VT a) {
   /* exp of a negative number only: the other overflows where the result is a denormal. */
   VT e = exp(-fabs(a));
-  return (a < (VT)0 ? e : (VT)1) / ((VT)1 + e);
+  /* A NaN stays as it is: of one that exp gives the driver chooses the sign, otherwise where it optimizes. */
+  return a != a ? a : (a < (VT)0 ? e : (VT)1) / ((VT)1 + e);
 }
 
 /* The driver's erf of f32 may go lane by lane (PoCL's does, and takes four times as long as reading and writing). This one
