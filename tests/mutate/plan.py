@@ -222,4 +222,5 @@ class Graft:
         checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
                   for level, options in levels for kernels in ("cpu", "gpu")]
-        return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True)]
+        return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True,
+                                     environment={"GRAFT_OPENCL_OPTIMIZE": "always"})]
