@@ -353,6 +353,8 @@ START_TEST(what_is_not_followed_is_refused) {
   assert_says(graft_graph_size(graph, "n", 4, 1, 100, &m), GRAFT_INVALID_ARGUMENT, "has a size named n");
   assert_says(graft_graph_size(graph, "m", 0, 1, 100, &m), GRAFT_INVALID_ARGUMENT,
               "no example of a size from 1 to 100");
+  assert_says(graft_graph_size(graph, "m", 2, -1, 3, &m), GRAFT_INVALID_ARGUMENT, "expected 0 or more");
+  assert_says(graft_graph_size(graph, "", 2, 1, 3, &m), GRAFT_INVALID_ARGUMENT, "name is empty");
   assert_says(graft_graph_size_of(graph, GRAFT_SIZE_DIV, n, 0, &size), GRAFT_INVALID_ARGUMENT, "n // 0");
   assert_says(graft_graph_size_of(graph, 99, n, 1, &size), GRAFT_INVALID_ARGUMENT, "99");
   assert_says(graft_graph_size_of(graph, GRAFT_SIZE_MUL, n, INT64_MAX, &size), GRAFT_INVALID_ARGUMENT, "n = 4");

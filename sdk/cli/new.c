@@ -129,7 +129,8 @@ int cli_new(int argc, char **argv) {
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   if (!good_name(o.name)) {
     fprintf(stderr,
-            "graft new: the name '%s' can't be used; expected lower-case letters, digits and _, such as my_chip\n",
+            "graft new: the name '%s' can't be used; expected up to 39 lower-case letters, digits "
+            "and _, such as my_chip\n",
             o.name);
     return CLI_USAGE;
   }

@@ -326,7 +326,11 @@ static graft_status check_new(const graft_graph *graph, const char *name, int64_
   if (!graph->script && (graph->nbuffers || graph->nnodes))
     return err_set(GRAFT_INVALID_ARGUMENT,
                    "graft_graph_size: the graph has inputs or calls already; name a size first");
-  if (least < 0 || example < least || most < example)
+  if (!*name) return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_size: the name is empty");
+  if (least < 0)
+    return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_size: %s: the least is %lld; expected 0 or more", name,
+                   (long long)least);
+  if (example < least || most < example)
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_size: %s: %lld is no example of a size from %lld to %lld", name,
                    (long long)example, (long long)least, (long long)most);
   for (uint32_t i = 0; graph->script && i < graph->script->sizes.count; i++) {

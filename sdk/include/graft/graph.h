@@ -43,8 +43,8 @@ GRAFT_EXPORT void graft_graph_destroy(GRAFT_NULLABLE graft_graph *graph);
  * graft_tensor_copy and _to) and the gradients that graft_backward and graft_grad give are values; others
  * (graft_tensor_empty, _detach) are refused where they are used, as are hooks and graft_tensor_set_grad.
  *
- * Errors: the graph has inputs or calls already, and no open size; the name is taken; the example is below `least` or
- * above `most`. */
+ * Errors: the graph has inputs or calls already, and no open size; the name is empty or taken; `least` is below 0; the
+ * example is below `least` or above `most`. */
 GRAFT_EXPORT graft_status graft_graph_size(graft_graph *graph, const char *name, int64_t example, int64_t least,
                                            int64_t most, int64_t *size);
 
