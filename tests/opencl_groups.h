@@ -60,6 +60,23 @@ static inline graft_tensor *matrix(graft_dtype dtype, int layout, uint32_t seed)
   return t;
 }
 
+/* A dense matrix of values that sums come to something of. */
+static inline graft_tensor *sized(graft_dtype dtype, int64_t rows, int64_t columns, uint32_t seed) {
+  graft_tensor *all = filled_with(plain_value_at, dtype, rows * columns, seed), *t;
+  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1};
+  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, 0, &t));
+  graft_tensor_release(all);
+  return t;
+}
+
+/* --- calls --- */
+
+static inline graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
+  graft_tensor *out;
+  OK(graft_tensor_to(t, NULL, dtype, &out));
+  return later(out);
+}
+
 /* --- the two ways --- */
 
 typedef void (*calls_fn)(graft_tensor **in, graft_tensor **out, const void *what);

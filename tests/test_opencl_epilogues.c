@@ -5,12 +5,6 @@
 #define ADDED(a, b) CALL(ADD_TENSOR, T(a), T(b))
 #define TIMES(a, b) CALL(MUL_TENSOR, T(a), b)
 
-static graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
-  graft_tensor *out;
-  OK(graft_tensor_to(t, NULL, dtype, &out));
-  return later(out);
-}
-
 /* --- programs: in: a, b, a row, a matrix of the result's shape --- */
 
 static void bias_gelu(graft_tensor **in, graft_tensor **out, const void *what) {
@@ -88,14 +82,6 @@ static const followed programs_of[] = {
 /* m, k, n: one element; smaller than any tile; tails of each; few rows; few columns; a long K; more than a tile. */
 static const int64_t sizes_of[][3] = {{1, 1, 1},    {3, 5, 7},     {37, 70, 45},  {2, 300, 205},
                                       {150, 40, 3}, {9, 2500, 17}, {130, 33, 150}};
-
-static graft_tensor *sized(graft_dtype dtype, int64_t rows, int64_t columns, uint32_t seed) {
-  graft_tensor *all = filled_with(plain_value_at, dtype, rows * columns, seed), *t;
-  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1};
-  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, 0, &t));
-  graft_tensor_release(all);
-  return t;
-}
 
 static void compare_product(const followed *p, graft_dtype dtype, const int64_t *size) {
   char name[96];

@@ -85,12 +85,6 @@ END_TEST
 
 /* --- what stands between ops --- */
 
-static graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
-  graft_tensor *out;
-  OK(graft_tensor_to(t, NULL, dtype, &out));
-  return later(out);
-}
-
 /* Each rounding counts, and what is compared chooses. */
 static void convert(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;

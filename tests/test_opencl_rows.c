@@ -100,12 +100,6 @@ static void batch_norm(graft_tensor **in, graft_tensor **out, const void *what) 
   out[0] = retained(ADDED(TIMES(TIMES(centred, T(root)), T(in[1])), T(in[2])));
 }
 
-static graft_tensor *cast(graft_tensor *t, graft_dtype dtype) {
-  graft_tensor *out;
-  OK(graft_tensor_to(t, NULL, dtype, &out));
-  return later(out);
-}
-
 /* A norm in f32 whatever comes in, as mixed precision has it, and sums of what was rounded to f16. */
 static void with_casts(graft_tensor **in, graft_tensor **out, const void *what) {
   const graft_dtype dtype = *(const graft_dtype *)what;
@@ -127,14 +121,6 @@ static void with_writes(graft_tensor **in, graft_tensor **out, const void *what)
 }
 
 /* --- their inputs --- */
-
-static graft_tensor *sized(graft_dtype dtype, int64_t rows, int64_t columns, uint32_t seed) {
-  graft_tensor *all = filled_with(plain_value_at, dtype, rows * columns, seed), *t;
-  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1};
-  OK(tns_new(all->storage, device, dtype, 2, sizes, strides, 0, &t));
-  graft_tensor_release(all);
-  return t;
-}
 
 typedef struct fused_program {
   const char *name;

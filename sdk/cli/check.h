@@ -81,6 +81,8 @@ void ck_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the check: "WHAT IS BEING DONE: text". */
 _Noreturn void ck_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ck_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The table of an extension of the plugin; `none` says why the check is skipped where it has none. */
+const void *ck_extension(ck_session *s, const char *name, uint32_t version, const char *none);
 /* Fails unless a call answered as expected. */
 void ck_is(graft_status got, graft_status expected);
 /* Its name, or its number where it has none; until this thread's next call. */

@@ -6,13 +6,7 @@
 enum { BYTES = 1 << 12 };
 
 static const graft_capture_api *find(ck_session *s) {
-  const void *table = NULL;
-  if (!s->plugin.extension) ck_skip("the plugin has no `extension`");
-  ck_doing("asking for \"" GRAFT_EXTENSION_CAPTURE "\"");
-  graft_status status = s->plugin.extension(s->plugin.self, GRAFT_EXTENSION_CAPTURE, GRAFT_CAPTURE_VERSION, &table);
-  if (status == GRAFT_UNIMPLEMENTED) ck_skip("the plugin does not record work");
-  ck_is(status, GRAFT_OK);
-  return table;
+  return ck_extension(s, GRAFT_EXTENSION_CAPTURE, GRAFT_CAPTURE_VERSION, "the plugin does not record work");
 }
 
 /* The table, where it is whole: else check_table says so. */

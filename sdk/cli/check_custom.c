@@ -9,14 +9,7 @@
 #include "ops/core/schema_text.h"
 
 static const graft_custom_ops_api *find(ck_session *s) {
-  const void *table = NULL;
-  if (!s->plugin.extension) ck_skip("the plugin has no `extension`");
-  ck_doing("asking for \"" GRAFT_EXTENSION_CUSTOM_OPS "\"");
-  graft_status status =
-      s->plugin.extension(s->plugin.self, GRAFT_EXTENSION_CUSTOM_OPS, GRAFT_CUSTOM_OPS_VERSION, &table);
-  if (status == GRAFT_UNIMPLEMENTED) ck_skip("the plugin has no ops of its own");
-  ck_is(status, GRAFT_OK);
-  return table;
+  return ck_extension(s, GRAFT_EXTENSION_CUSTOM_OPS, GRAFT_CUSTOM_OPS_VERSION, "the plugin has no ops of its own");
 }
 
 /* The table, where it is whole: else check_table says so. */

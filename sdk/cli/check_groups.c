@@ -42,13 +42,7 @@ typedef struct chain {
 } chain;
 
 static const graft_graph_api *find(ck_session *s) {
-  const void *table = NULL;
-  if (!s->plugin.extension) ck_skip("the plugin has no `extension`");
-  ck_doing("asking for \"" GRAFT_EXTENSION_GRAPH "\"");
-  graft_status status = s->plugin.extension(s->plugin.self, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &table);
-  if (status == GRAFT_UNIMPLEMENTED) ck_skip("the plugin compiles no groups of calls");
-  ck_is(status, GRAFT_OK);
-  return table;
+  return ck_extension(s, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, "the plugin compiles no groups of calls");
 }
 
 /* The table, where it is whole: else check_table says so. */

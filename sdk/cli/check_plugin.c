@@ -144,6 +144,16 @@ void ck_same_process(const ck_process *before) {
 
 /* --- opening --- */
 
+const void *ck_extension(ck_session *s, const char *name, uint32_t version, const char *none) {
+  const void *table = NULL;
+  if (!s->plugin.extension) ck_skip("the plugin has no `extension`");
+  ck_doing("asking for \"%s\"", name);
+  graft_status status = s->plugin.extension(s->plugin.self, name, version, &table);
+  if (status == GRAFT_UNIMPLEMENTED) ck_skip("%s", none);
+  ck_is(status, GRAFT_OK);
+  return table;
+}
+
 void ck_since(const ck_session *session, uint32_t minor) {
   if (session->plugin.abi_minor < minor) {
     ck_skip("a rule of ABI %d.%u; the plugin is of %d.%u", GRAFT_ABI_MAJOR, minor, GRAFT_ABI_MAJOR,

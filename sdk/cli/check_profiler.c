@@ -12,13 +12,7 @@ typedef struct records {
 } records;
 
 static const graft_profiler_api *find(ck_session *s) {
-  const void *table = NULL;
-  if (!s->plugin.extension) ck_skip("the plugin has no `extension`");
-  ck_doing("asking for \"" GRAFT_EXTENSION_PROFILER "\"");
-  graft_status status = s->plugin.extension(s->plugin.self, GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, &table);
-  if (status == GRAFT_UNIMPLEMENTED) ck_skip("the plugin records nothing");
-  ck_is(status, GRAFT_OK);
-  return table;
+  return ck_extension(s, GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, "the plugin records nothing");
 }
 
 /* The table, where it is whole: else check_table says so. */
