@@ -1,9 +1,13 @@
-"""Training steps on a Graft device against PyTorch's CPU: training.py [--device D] [--peer D] [--turns N]
+"""Training steps on a Graft device against PyTorch's kernels: training.py [--device D] [--peer D] [--turns N] [--only NAME]
 
-The models are those of docs/examples/torch: the digits CNN (batch 256, channels 32 and 64) and the character GPT (4
-layers, width 256, context 128, batch 16). Each side is a process of its own with two threads; they take turns, and wait
-while the other one works. Printed: medians and their ratio, launches and host-device transfers of a step, and the five
-ops that cost most, each with its share when every op is waited for.
+The models are those of docs/examples/torch, the digits CNN (batch 256, channels 32 and 64) and the character GPT (4
+layers, width 256, context 128, batch 16), a ResNet-18 (32 images of 64 x 64), an encoder like BERT's (6 layers, width 256,
+batch 16 x 128) and a language model of two LSTM layers (batch 32 x 64); `--only` takes some of them. Each runs eagerly and
+under torch.compile, with PyTorch's Inductor where the peer is. Each side is a process of its own with two threads; they
+take turns, and wait while the others work. Printed: medians and their ratio, how long the host's thread takes to submit a
+step, the first step, launches and host-device transfers of a step, the peak of memory above parameters and optimizer,
+the time of kernels outside of products, attention and convolutions, and the five ops that cost most, each with its share
+when every op is waited for.
 """
 
 import argparse
@@ -14,58 +18,15 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples" / "torch"
-STEPS = {"cnn": 20, "gpt": 4}  # of a turn
+from training_models import MODELS, STEPS, step_of
+
 WANTED = 2.0
 TRANSFERS = 1
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "attention", "convolution")  # in names of ops
 
 
 # --- one side ---
-
-
-def cnn(device):
-    import digits_cnn
-    import torch
-    from torch.nn import functional as F
-
-    torch.manual_seed(1)
-    model = digits_cnn.network((32, 64)).to(device)
-    (images, labels), _ = digits_cnn.digits()
-    images, labels = images[:256].to(device), labels[:256].to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, fused=True)
-
-    def step():
-        loss = F.cross_entropy(model(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def gpt(device):
-    import char_gpt
-    import torch
-    from torch.nn import functional as F
-
-    ids, letters = char_gpt.corpus()
-    torch.manual_seed(1)
-    model = char_gpt.GPT(len(letters), 4, 256, 4, 128).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    window = ids[: 16 * 129].view(16, 129).to(device)
-
-    def step():
-        loss = F.cross_entropy(model(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        return loss
-
-    return step
 
 
 def synchronize(device):
@@ -84,7 +45,7 @@ def launches(device):
 
 
 def watched(step, device, steps):
-    """Of one step: seconds of each op that is waited for, transfers between host and device, and launches."""
+    """Of one step: seconds of each op that is waited for, and transfers between host and device."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
@@ -106,51 +67,103 @@ def watched(step, device, steps):
             self.transfers += reads or len({t.device.type for t in tensors if t.dim() or t is result}) > 1
             return result
 
-    before = launches(device)
     with Watch() as watch:
         for _ in range(steps):
             step().item()
-    seconds = {name: value / steps for name, value in watch.seconds.items()}
-    return seconds, watch.transfers / steps, (launches(device) - before) / steps
+    return {name: value / steps for name, value in watch.seconds.items()}, watch.transfers / steps
 
 
-def side(model, device):
+def is_product(kernel):
+    """A kernel's record is named "kernel (op)"; one of a graph's own has its groups' names, such as `multiply`."""
+    op = kernel.partition("(")[2] or kernel
+    return any(word in PRODUCTS for word in op.replace("::", "_").replace(".", "_").split("_")) or "multiply" in kernel
+
+
+def outside(step, device):
+    """Milliseconds of a step's kernels outside of products, and within; None where PyTorch records no other device."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.PrivateUse1]) as records:
+        step()
+        synchronize(device)
+    sums = {True: 0.0, False: 0.0}
+    for record in records.key_averages():
+        sums[is_product(record.key)] += record.self_device_time_total / 1000
+    return (sums[False], sums[True]) if sum(sums.values()) else None
+
+
+def peak(step, device, kept):
+    """Bytes above parameters and the optimizer's state; None where nobody counts."""
+    import torch
+
+    if device == "cpu":
+        return None
+    module = torch.get_device_module(device)
+    synchronize(device)
+    module.reset_peak_memory_stats()
+    step().item()
+    return module.max_memory_allocated() - kept()
+
+
+def timed(step, device, steps):
+    """(seconds until all is submitted, seconds until the loss is there) of each step."""
+    seconds = []
+    for _ in range(steps):
+        start = time.perf_counter()
+        loss = step()
+        submitted = time.perf_counter() - start
+        loss.item()
+        synchronize(device)
+        seconds.append((submitted, time.perf_counter() - start))
+    return seconds
+
+
+def side(model, device, compiled):
     """Answers each line of the standard input: "time" with the seconds of the steps, "watch" with what they consist of."""
-    sys.path.insert(0, str(EXAMPLES))
     import torch
 
     torch.set_num_threads(2)
-    step, steps = globals()[model](device), STEPS[model]
-    for _ in range(3):
+    step, kept = step_of(model, device, compiled)
+    start = time.perf_counter()
+    step().item()
+    first, steps = time.perf_counter() - start, STEPS[model]
+    for _ in range(2):
         step().item()  # programs are built
     for line in sys.stdin:
-        if line.strip() == "watch":
-            print(json.dumps(watched(step, device, steps)), flush=True)
-            continue
-        seconds = []
-        for _ in range(steps):
-            start = time.perf_counter()
+        if line.strip() == "time":
+            answer = timed(step, device, steps)
+        elif line.strip() == "watch":
+            answer = watched(step, device, steps)
+        else:
+            before = launches(device) if device.startswith("graft") else 0
             step().item()
-            seconds.append(time.perf_counter() - start)
-        print(json.dumps(seconds), flush=True)
+            count = launches(device) - before if device.startswith("graft") else None
+            ours = device.startswith("graft")
+            answer = {"first": first, "launches": count, "peak": peak(step, device, kept),
+                      "kernels": outside(step, device) if ours else None}
+        print(json.dumps(answer), flush=True)
 
 
-# --- both ---
+# --- all ---
 
 
 class Process:
-    def __init__(self, model, device):
-        command = [sys.executable, __file__, "--side", model, "--device", device]
+    def __init__(self, model, device, way):
+        command = [sys.executable, __file__, "--side", model, "--device", device, "--way", way]
         # Where a Graft device is, autograd takes it for the only accelerator: a peer runs without.
         environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0" if device in ("cpu", "cuda") else "1"}
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.said = f"{way} on {device}"
 
     def ask(self, what):
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        try:
+            self.process.stdin.write(what + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
         if not answer:
-            sys.exit("training.py: a side ended; what it said stands above")
+            sys.exit(f"training.py: the side {self.said} ended; what it said stands above")
         return json.loads(answer)
 
     def end(self):
@@ -158,22 +171,40 @@ class Process:
         self.process.wait()
 
 
+def tell(way, seconds, facts, first):
+    submitted, whole = (1e3 * statistics.median(each) for each in zip(*seconds, strict=True))
+    line = f"    {way:22}{whole:9.2f} ms, submitted after {submitted:8.2f} ms; the first step {facts['first']:5.1f} s"
+    if first:
+        line += f"; ratio to the first {whole / first:.2f}"
+    if facts["launches"] is not None:
+        line += f"; {facts['launches']:g} launches"
+    if facts["peak"] is not None:
+        line += f"; peak {facts['peak'] / 2**20:.1f} MiB above parameters and optimizer"
+    if facts["kernels"]:
+        line += "; kernels {:.2f} ms outside of products, {:.2f} ms within".format(*facts["kernels"])
+    print(line, flush=True)
+    return whole
+
+
 def compare(model, options):
-    sides = {device: Process(model, device) for device in (options.device, options.peer)}
+    """Whether a step makes no more transfers than it may."""
+    sides = {(device, way): Process(model, device, way) for device in (options.device, options.peer) for way in options.ways}
     seconds = collections.defaultdict(list)
     for _ in range(options.turns):
-        for device, process in sides.items():
-            seconds[device] += process.ask("time")
-    ops, transfers, kernels = sides[options.device].ask("watch")
+        for key, process in sides.items():
+            seconds[key] += process.ask("time")
+    facts = {key: process.ask("facts") for key, process in sides.items()}
+    eager = sides.get((options.device, "eager"))
+    ops, transfers = eager.ask("watch") if eager else ({}, 0)
     for process in sides.values():
         process.end()
-    ours, theirs = (statistics.median(seconds[device]) for device in sides)
-    print(f"{model}: {1e3 * ours:.1f} ms a step on {options.device}, {1e3 * theirs:.1f} ms on {options.peer}; "
-          f"ratio {ours / theirs:.2f} (wanted at most {WANTED}); "
-          f"{kernels:g} launches and {transfers:g} transfers a step (wanted at most {TRANSFERS} transfers)")
-    whole = sum(ops.values())
+    print(f"{model}: {transfers:g} transfers a step (wanted at most {TRANSFERS}); ratio wanted at most {WANTED}")
+    first = None
+    for device, way in sides:
+        whole = tell(f"{device}, {way}", seconds[device, way], facts[device, way], first)
+        first = first or whole
     for name, value in collections.Counter(ops).most_common(5):
-        print(f"    {name:60}{1e3 * value:8.2f} ms {100 * value / whole:5.1f} %")
+        print(f"        {name:56}{1e3 * value:8.2f} ms {100 * value / sum(ops.values()):5.1f} %", flush=True)
     return transfers <= TRANSFERS
 
 
@@ -182,11 +213,14 @@ def main():
     parser.add_argument("--device", default="graft")
     parser.add_argument("--peer", default="cpu")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--side", choices=STEPS)
+    parser.add_argument("--only", choices=MODELS, action="append")
+    parser.add_argument("--ways", nargs="+", choices=("eager", "compiled"), default=("eager", "compiled"))
+    parser.add_argument("--side", choices=MODELS)
+    parser.add_argument("--way", choices=("eager", "compiled"), default="eager")
     options = parser.parse_args()
     if options.side:
-        return side(options.side, options.device)
-    return not all([compare(model, options) for model in STEPS])
+        return side(options.side, options.device, options.way == "compiled")
+    return not all([compare(model, options) for model in options.only or MODELS])
 
 
 if __name__ == "__main__":
