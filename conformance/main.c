@@ -14,13 +14,14 @@
 #include "conformance/run/custom.h"
 #include "conformance/run/custom_rows.h"
 #include "conformance/run/dump.h"
+#include "conformance/run/fused.h"
 #include "dispatch/dispatch.h"
 
 /* ---- options ---- */
 
 typedef struct cf_arguments {
   cf_options options;
-  bool worker, custom_ops, list, words;
+  bool worker, custom_ops, fusions, list, words;
   const char *id;
   bool wants_id;
 } cf_arguments;
@@ -42,6 +43,7 @@ enum {
   CF_O_WRITE_EXPECT,
   CF_O_WORKER,
   CF_O_CUSTOM_OPS,
+  CF_O_FUSIONS,
   CF_O_LIMIT,
   CF_O_DUMP,
   CF_O_VERBOSE,
@@ -81,6 +83,7 @@ static const struct argp_option cf_conformance_options[] = {
      0},
     {"worker", CF_O_WORKER, NULL, OPTION_HIDDEN, NULL, 0},
     {"custom-ops", CF_O_CUSTOM_OPS, NULL, OPTION_HIDDEN, NULL, 0},
+    {"fusions", CF_O_FUSIONS, NULL, OPTION_HIDDEN, NULL, 0},
     {0},
 };
 
@@ -183,6 +186,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
     case CF_O_WORDS: a->words = true; return 0;
     case CF_O_WORKER: a->worker = true; return 0;
     case CF_O_CUSTOM_OPS: a->custom_ops = true; return 0;
+    case CF_O_FUSIONS: a->fusions = true; return 0;
     case ARGP_KEY_ARG:
       if (!a->wants_id || a->id) argp_usage(state);
       a->id = arg;
@@ -342,6 +346,7 @@ int cf_main_conformance(int argc, char **argv) {
   if (!a.options.backend) a.options.backend = cf_default_backend();
   if (a.worker) return cf_worker_main(&a.options);
   if (a.custom_ops) return cf_custom_tell(&a.options);
+  if (a.fusions) return cf_fusions_tell(&a.options);
   if (!a.words && cf_custom_fetch(&a.options) != GRAFT_OK) return cf_usage(graft_last_error());
   if (a.list) return cf_list(&a.options.selection);
   if (a.words) return cf_words();

@@ -143,6 +143,9 @@ for line in 'aten::mm slot plugin 1 1.00' 'aten::view host host 0 0.00' 'aten::e
   says 0 "$(echo "$line" | sed 's/ /[[:space:]]/g')" ops --cost
 done
 
+# What a plugin makes one program of; the reference backend has no such extension.
+says 0 "$(printf 'aten::neg\tslot\tplugin\tnone')" ops --fused
+
 # A name that is taken.
 says 2 "'reference' already, from libgraft itself" new reference
 says 2 "namespace 'aten'; take another name" new aten
@@ -158,12 +161,16 @@ echo '{"name": ' >plugins/broken.graft.json
 GRAFT_PLUGIN_PATH=$work/plugins says 0 '^broken\.graft\.json$' backends
 GRAFT_PLUGIN_PATH=$work/plugins says 0 'not usable: it is not valid JSON' backends
 
-# What compiles groups of calls is said to.
-mkdir grouping
-cp "$build/tests/plugins/groups.so" grouping/
-echo '{"name": "groups", "vendor": "Graft", "version": "1.0.0", "abi_major": 1, "abi_minor": 2, "library": "groups.so"}' \
-  >grouping/groups.graft.json
-GRAFT_PLUGIN_PATH=$work/grouping says 0 '^    groups:0 .*; compiles groups of calls$' backends
+# What a plugin offers beyond its slots is said.
+mkdir offers
+for name in groups recorder; do
+  cp "$build/tests/plugins/$name.so" offers/
+  echo '{"name": "'$name'", "vendor": "Graft", "version": "1.0.0", "abi_major": 1, "abi_minor": 2, "library": "'$name'.so"}' \
+    >offers/$name.graft.json
+done
+GRAFT_PLUGIN_PATH=$work/offers says 0 '^    groups:0 .*; compiles groups of calls$' backends
+GRAFT_PLUGIN_PATH=$work/offers says 0 '^    recorder:0 .*; records captures; has a profiler$' backends
+GRAFT_PLUGIN_PATH=$work/offers says 0 '"captures":.*true' backends --json
 
 # A graph as a C source: what can't be written leaves what was there, and nothing beside it.
 says 2 'into which file' tiny "$examples/scaled.safetensors"

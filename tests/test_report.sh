@@ -50,10 +50,19 @@ if grep -q 'ms  aten::acos' log; then fail "acos is no slower"; fi
 grep -v 'aten.abs.default/f32/33x17/contiguous' good/results.jsonl >less.jsonl
 says 1 'pass +-> not there +aten.abs.default/f32/33x17/contiguous' diff good less.jsonl
 
+# What is compiled together with other calls, by a plugin that takes what is offered, and by one whose answers are wrong.
+groups=$build/tests/plugins/groups.so
+"$graft" conformance -b "$groups" --op aten.abs,aten.view --report fused >log 2>&1 || fail "no report of groups"
+grep -q '"fused":{.*"aten::abs":"both"' fused/results.jsonl || fail "abs is in groups, and the report does not say so"
+grep -q '>before, after' fused/report.html || fail "abs is in groups, and the page does not say so"
+"$graft" conformance -b "$groups" -o groups=beyond --op aten.abs --report lies >log 2>&1 || fail "no report of lies"
+grep -q '"fused":{}' lies/results.jsonl || fail "groups that can't be are reported"
+grep -q 'before, after' good/report.html && fail "a plugin without groups has some"
+
 says 2 'nowhere: No such file' diff good nowhere
 echo '[1]' >bad.jsonl
 says 2 "bad.jsonl:1: no line of a report" diff good bad.jsonl
 says 2 'Usage: graft report' diff good
 says 2 'Usage: graft report' merge good good
 
-echo "test_report: two runs are compared"
+echo "test_report: runs are described and compared"

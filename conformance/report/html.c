@@ -178,6 +178,7 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   cf_html_tile(f, "host", t->host, "host");
   cf_html_tile(f, "unsupported", t->unsupported, "unsupported");
   cf_html_tile(f, "waived", t->waived, "waived");
+  if (report->fusions) cf_html_tile(f, "ops fused with others", (uint64_t)cf_report_fused(report), NULL);
   fputs("</div>", f);
 }
 
@@ -261,10 +262,14 @@ static void cf_html_columns(FILE *f) {
   for (int i = 0; i < CF_DTYPE_COLUMNS; i++) fprintf(f, "<th class=v>%s", cf_dtype_columns[i].name);
   fputs("<th class=gap>", f);
   for (int i = 1; i < CF_LAYOUTS; i++) fprintf(f, "<th class=v>%s", cf_layout_name(i));
-  fputs("<th class=gap><th class=v>gradient<th class=gap><th>error / limit<th>ms</thead>", f);
+  fputs("<th class=gap><th class=v>gradient<th class=gap><th>error / limit<th>ms<th>fused with the call</thead>", f);
 }
 
-static void cf_html_matrix(FILE *f, const cf_matrix_row *rows, uint32_t count) {
+static const char *cf_html_fusion(cf_fusion fusion) {
+  return fusion == CF_FUSES_NOTHING ? "" : fusion == CF_FUSES_BOTH ? "before, after" : cf_fusion_name(fusion);
+}
+
+static void cf_html_matrix(FILE *f, const cf_report *report, const cf_matrix_row *rows, uint32_t count) {
   fputs("<h2>Support</h2><div class=legend>", f);
   for (int i = 0; i < CF_WORDS; i++) fprintf(f, "<span><i class=\"k %s\"></i>%s</span>", cf_words[i], cf_words[i]);
   fputs("</div><p><input id=q placeholder=\"filter ops\"> <select id=w><option value=\"\">any status", f);
@@ -274,7 +279,7 @@ static void cf_html_matrix(FILE *f, const cf_matrix_row *rows, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     const cf_matrix_row *row = &rows[i];
     if (i == 0 || strcmp(rows[i - 1].family, row->family) != 0)
-      fprintf(f, "<tr class=fam><td colspan=%d>%s", CF_COLUMNS + 5, row->family);
+      fprintf(f, "<tr class=fam><td colspan=%d>%s", CF_COLUMNS + 6, row->family);
     const char *name = op_schema_of(row->op_id)->name;
     cf_html_text(f, "<tr data-op=\"", name, "\" data-status=\"");
     for (int k = 0; k < CF_WORDS; k++)
@@ -288,8 +293,8 @@ static void cf_html_matrix(FILE *f, const cf_matrix_row *rows, uint32_t count) {
     double part = row->all.ratio > 1 ? 1 : row->all.ratio;
     fprintf(f,
             "<td class=gap><td><span class=bar><u style=\"width:%.0f%%\"></u></span> <span class=dim>%.2f</span><td "
-            "class=ms>%.0f",
-            100 * part, row->all.ratio, row->milliseconds);
+            "class=ms>%.0f<td class=ms>%s",
+            100 * part, row->all.ratio, row->milliseconds, cf_html_fusion(cf_report_fusion(report, row->op_id)));
   }
   fputs("</table>", f);
 }
@@ -301,7 +306,7 @@ void cf_write_html(FILE *f, const void *context) {
   cf_html_head(f, report);
   if (rows) cf_html_failures(f, report, rows, count);
   cf_html_families(f, report);
-  if (rows) cf_html_matrix(f, rows, count);
+  if (rows) cf_html_matrix(f, report, rows, count);
   fprintf(f, "</main><script>%s</script></html>\n", cf_script);
   free(rows);
 }

@@ -58,6 +58,20 @@ static void cf_json_case(FILE *f, const cf_report *report, const cf_result *r) {
   fputs("}\n", f);
 }
 
+/* "fused":{"aten::add.Tensor":"both",...}: what `graft ops --fused` says of the ops that are in a group at all. */
+static void cf_json_fused(FILE *f, const cf_report *report) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  const char *before = "";
+  fputs(",\"fused\":{", f);
+  for (size_t i = 0; i < count; i++) {
+    if (report->fusions[i] == CF_FUSES_NOTHING) continue;
+    fprintf(f, "%s\"%s\":\"%s\"", before, all[i].name, cf_fusion_name((cf_fusion)report->fusions[i]));
+    before = ",";
+  }
+  putc('}', f);
+}
+
 void cf_write_json(FILE *f, const void *context) {
   const cf_report *report = context;
   const cf_tally *t = &report->all;
@@ -77,6 +91,7 @@ void cf_write_json(FILE *f, const void *context) {
   cf_json_text(f, "device", report->hello.name);
   cf_json_text(f, "driver", report->hello.driver);
   cf_json_number(f, "seconds", report->seconds);
+  if (report->fusions) cf_json_fused(f, report);
   fprintf(f, ",\"seed\":%llu}\n", (unsigned long long)report->options->seed);
   for (uint32_t i = 0; i < report->total; i++)
     if (report->results[i].c.op_id) cf_json_case(f, report, &report->results[i]);

@@ -55,6 +55,23 @@ void cf_report_close(cf_report *report) {
   cf_expect_close(report->expect);
   free(report->results);
   free(report->families);
+  free(report->fusions);
+}
+
+cf_fusion cf_report_fusion(const cf_report *report, uint32_t op_id) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count && report->fusions; i++)
+    if (all[i].id == op_id) return (cf_fusion)report->fusions[i];
+  return CF_FUSES_NOTHING;
+}
+
+int32_t cf_report_fused(const cf_report *report) {
+  size_t count;
+  int32_t fused = 0;
+  op_schema_all(&count);
+  for (size_t i = 0; i < count && report->fusions; i++) fused += report->fusions[i] != CF_FUSES_NOTHING;
+  return report->fusions ? fused : -1;
 }
 
 void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_result *r) {

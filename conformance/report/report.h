@@ -6,6 +6,7 @@
 
 #include "conformance/report/expect.h"
 #include "conformance/report/waivers.h"
+#include "conformance/run/fused.h"
 #include "conformance/run/worker.h"
 
 /* run = passed + failed + fallback + host + waived. */
@@ -36,6 +37,7 @@ typedef struct cf_report {
   uint32_t family_count;
   cf_waivers *waivers;
   cf_expect *expect; /* NULL: nothing is */
+  uint8_t *fusions; /* of a report that is written: a cf_fusion for each op, as op_schema_all has them; NULL: unknown */
   uint32_t vanished; /* cases that the file of --expect has and the suite has no more */
 } cf_report;
 
@@ -60,7 +62,7 @@ void cf_report_summary(const cf_report *report);
  * appears when it is whole. */
 graft_status cf_report_begin(const cf_report *report);
 void cf_report_abandon(const cf_report *report);
-graft_status cf_report_write(const cf_report *report);
+graft_status cf_report_write(cf_report *report);
 
 /* ---- for the writers ---- */
 
@@ -68,6 +70,10 @@ graft_status cf_report_write(const cf_report *report);
 void cf_command(const cf_report *report, char *text, size_t capacity);
 /* The command that runs a case again. */
 void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity);
+/* What the plugin makes one program of with an op; none where that is unknown. */
+cf_fusion cf_report_fusion(const cf_report *report, uint32_t op_id);
+/* Ops of which it makes one program with others; -1: unknown. */
+int32_t cf_report_fused(const cf_report *report);
 /* Each takes a cf_report. */
 void cf_write_json(FILE *f, const void *report);
 void cf_write_junit(FILE *f, const void *report);

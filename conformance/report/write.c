@@ -1,4 +1,5 @@
 /* The files of a report. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "conformance/report/file.h"
@@ -12,7 +13,18 @@ void cf_report_abandon(const cf_report *report) {
   if (report->options->report) rmdir(report->options->report); /* unless there is something in it */
 }
 
-graft_status cf_report_write(const cf_report *report) {
+/* A plugin that has no answer leaves the report without. */
+static void cf_ask_fusions(cf_report *report) {
+  size_t count;
+  op_schema_all(&count);
+  uint8_t *fusions = calloc(count, 1);
+  if (fusions && cf_fusions_fetch(report->options, fusions, (uint32_t)count))
+    report->fusions = fusions;
+  else
+    free(fusions);
+}
+
+graft_status cf_report_write(cf_report *report) {
   static const struct {
     const char *name;
     void (*write)(FILE *f, const void *report);
@@ -20,6 +32,7 @@ graft_status cf_report_write(const cf_report *report) {
   const char *folder = report->options->report;
   char path[1024];
   if (!folder) return GRAFT_OK;
+  cf_ask_fusions(report);
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
     graft_status s = cf_file_write(path, files[i].write, report);

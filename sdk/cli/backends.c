@@ -39,11 +39,28 @@ static void device_name(graft_rt_device *device, char *name, size_t room) {
   if (graft_device_query(device, GRAFT_DEVICE_NAME, name, room, &size)) snprintf(name, room, "?");
 }
 
-/* Whether its plugin compiles calls of a graph to one program. */
-static bool has_groups(graft_rt_device *device) {
+/* What a plugin may offer beyond its slots, and how that is said. */
+static const struct offer {
+  const char *extension;
+  uint32_t version;
+  const char *key, *text;
+} offers[] = {
+    {GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, "groups", "compiles groups of calls"},
+    {GRAFT_EXTENSION_CAPTURE, GRAFT_CAPTURE_VERSION, "captures", "records captures"},
+    {GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, "profiler", "has a profiler"},
+};
+enum { OFFERS = sizeof offers / sizeof *offers };
+
+static bool has(graft_rt_device *device, const struct offer *offer) {
   const void *table;
   void *self;
-  return !graft_device_extension(device, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &table, &self);
+  return !graft_device_extension(device, offer->extension, offer->version, &table, &self);
+}
+
+static void print_offers(graft_rt_device *device) {
+  for (int i = 0; i < OFFERS; i++)
+    if (has(device, &offers[i])) printf("; %s", offers[i].text);
+  putchar('\n');
 }
 
 static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) {
@@ -58,8 +75,8 @@ static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) 
     int served, all;
     coverage(device, &served, &all);
     if (!list) {
-      printf("    %s  %s  core ops with a slot: %d of %d%s\n", graft_device_text(device), name, served, all,
-             has_groups(device) ? "; compiles groups of calls" : "");
+      printf("    %s  %s  core ops with a slot: %d of %d", graft_device_text(device), name, served, all);
+      print_offers(device);
       continue;
     }
     cJSON *item = cJSON_CreateObject();
@@ -67,7 +84,7 @@ static void show_devices(graft_rt_backend *backend, int32_t count, cJSON *list) 
     cJSON_AddStringToObject(item, "name", name);
     cJSON_AddNumberToObject(item, "core_slots", served);
     cJSON_AddNumberToObject(item, "core_ops", all);
-    cJSON_AddBoolToObject(item, "groups", has_groups(device));
+    for (int k = 0; k < OFFERS; k++) cJSON_AddBoolToObject(item, offers[k].key, has(device, &offers[k]));
     cJSON_AddItemToArray(list, item);
   }
 }

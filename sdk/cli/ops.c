@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "cli.h"
+#include "conformance/run/fused.h"
 #include "cost.h"
 
 typedef struct options {
   const char *table, *backend;
-  bool schema, levels, cost, counts;
+  bool schema, levels, cost, counts, fused;
 } options;
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
@@ -19,6 +20,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 's': o->schema = true; return 0;
     case 'l': o->levels = true; return 0;
     case 'c': o->cost = true; return 0;
+    case 'f': o->fused = true; return 0;
     case 'n': o->counts = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -52,6 +54,7 @@ static void print_op(const op_schema *schema, graft_rt_device *device, const opt
   else
     printf("%s", dsp_route_name(route));
   if (o->cost) print_cost(schema, device, route);
+  if (o->fused) printf("\t%s", cf_fusion_name(cf_fusion_of(schema, device)));
   if (o->schema) printf("\t%s", schema->schema);
   putchar('\n');
 }
@@ -139,6 +142,7 @@ int cli_ops(int argc, char **argv) {
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
       {"cost", 'c', NULL, 0, "add two columns: launches of a call, and the bytes they move", 0},
       {"counts", 'n', NULL, 0, "instead: how many overloads of each table go which way", 0},
+      {"fused", 'f', NULL, 0, "add a column: with which calls the plugin makes one program of it", 0},
       {"schema", 's', NULL, 0, "add the schema as a last column", 0},
       {"levels", 'l', NULL, 0, "instead: how much of each level the backend has, see plugin_api/ops/README.md", 0},
       {0}};
@@ -154,7 +158,10 @@ int cli_ops(int argc, char **argv) {
       "how "
       "many times the bytes these move that one kernel would, which reads each input and writes each result once. "
       "Parts of a decomposition that decompose in turn count by their parts; views cost nothing; '-' where there is no "
-      "such call.",
+      "such call.\n"
+      "With --fused, of the suite's calls of the op, by the plugin's extension graft.graph: whether one is compiled "
+      "with the call that made its input (before), with the call that its result goes to (after), with either (both), "
+      "or runs alone (none). The neighbour is a negation; nothing is compiled for the answer.",
       NULL,
       NULL,
       NULL};
@@ -164,10 +171,10 @@ int cli_ops(int argc, char **argv) {
   for (int i = OPT_CORE; o.table && i <= OPT_CUSTOM; i++) {
     if (!strcmp(tables[i], o.table)) table = i;
   }
-  if ((o.levels || o.counts) && (o.cost || o.schema || (o.levels && (o.counts || o.table)))) {
+  if ((o.levels || o.counts) && (o.cost || o.fused || o.schema || (o.levels && (o.counts || o.table)))) {
     fputs(
         "graft ops: --levels and --counts print something else than ops, each by itself: give one of them, and no "
-        "--cost or --schema; --table goes with --counts only\n",
+        "--cost, --fused or --schema; --table goes with --counts only\n",
         stderr);
     return CLI_USAGE;
   }

@@ -93,6 +93,7 @@ static graft_status fill_steps(graft_graph_exec *e) {
 typedef struct planning {
   graft_graph_exec *e;
   gr_frame *frame;
+  uint32_t *asked; /* what receives the plugin's numbers of groups, where it is only asked for them */
 } planning;
 
 static graft_status find(planning *p, uint32_t n, bool give, dsp_plan **plan) {
@@ -212,14 +213,23 @@ static graft_status finish_steps(planning *p) {
   return status;
 }
 
-static graft_status find_plans(graft_graph_exec *e) {
-  planning p = {.e = e};
+static graft_status group_and_finish(planning *p) {
+  graft_status status = p->e->passes & GR_PASS_FUSE ? gr_make_groups(p->e, p->frame) : GRAFT_OK;
+  return status ? status : finish_steps(p);
+}
+
+static graft_status ask(planning *p) {
+  return gr_ask_groups(p->e, p->frame, p->asked);
+}
+
+/* Finds the steps' plans, and goes on with a frame in which they hold. */
+static graft_status find_plans(graft_graph_exec *e, uint32_t *asked, graft_status (*then)(planning *)) {
+  planning p = {.e = e, .asked = asked};
   graft_storage **owned = calloc(e->graph->nbuffers + 1u, sizeof *owned);
   graft_status status = owned ? gr_frame_new(e, &p.frame) : no_memory();
   if (!status) status = bind_all(&p, owned);
   for (uint32_t n = 0; n < e->graph->nnodes && !status; n++) status = plan_step(&p, n);
-  if (!status && e->passes & GR_PASS_FUSE) status = gr_make_groups(e, p.frame);
-  if (!status) status = finish_steps(&p);
+  if (!status) status = then(&p);
   for (uint32_t i = 0; owned && i < e->graph->nbuffers; i++) tns_storage_release(owned[i]);
   free(owned);
   gr_frame_free(p.frame);
@@ -360,12 +370,17 @@ graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *e) {
   return status ? status : move_constants(e->graph, e->device);
 }
 
-graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *e) {
+/* Up to where it is known what each node needs. */
+static graft_status lay_out(const graft_graph *graph, graft_graph_exec *e) {
   graft_status status = gr_take_graph(graph, e);
   if (!status) status = gr_run_passes(e->graph, e->passes);
   if (!status) status = find_places(e);
-  if (!status) status = fill_steps(e);
-  if (!status) status = find_plans(e);
+  return status ? status : fill_steps(e);
+}
+
+graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *e) {
+  graft_status status = lay_out(graph, e);
+  if (!status) status = find_plans(e, NULL, group_and_finish);
   if (!status) status = place_values(e);
   /* Constants may have been copied on any stream, and are read on any. */
   return status ? status : graft_device_synchronize(e->device);
@@ -393,6 +408,15 @@ graft_status gr_compile_with(const graft_graph *graph, const gr_exec_choice *cho
     graft_graph_exec_destroy(e);
   else
     *exec = e;
+  return status;
+}
+
+graft_status gr_would_group(const graft_graph *graph, graft_rt_device *device, uint32_t *numbers) {
+  memset(numbers, 0, graph->nnodes * sizeof *numbers);
+  graft_graph_exec *laid = NULL;
+  graft_status status = gr_compile_with(graph, &(gr_exec_choice){.device = device}, lay_out, &laid);
+  if (!status) status = find_plans(laid, numbers, ask);
+  graft_graph_exec_destroy(laid);
   return status;
 }
 

@@ -176,6 +176,8 @@ void gr_find_spans(graft_graph_exec *exec);
 /* Asks the plugin which nodes it takes together, puts these behind each other and compiles them. Steps have their
  * plans, buffers have storages in `frame`, and no memory yet. */
 graft_status gr_make_groups(graft_graph_exec *exec, gr_frame *frame);
+/* Only asks: the plugin's number of each node, see graft_graph_api.query. `numbers` comes zeroed. */
+graft_status gr_ask_groups(graft_graph_exec *exec, gr_frame *frame, uint32_t *numbers);
 /* Nothing that a run has submitted is under way. */
 void gr_destroy_groups(graft_graph_exec *exec);
 

@@ -262,4 +262,9 @@ typedef struct gr_room {
 graft_status gr_plan_memory(const gr_usage *usages, uint32_t count, const gr_room *room, gr_spot *spots,
                             uint64_t **arenas, uint32_t *narenas);
 
+/* --- compile.c --- */
+/* Which nodes the device's plugin would take together, by its extension "graft.graph": numbers, which has room for all
+ * nodes, receives for each that of its group; 0: alone. No pass runs, and nothing is compiled. */
+graft_status gr_would_group(const graft_graph *graph, graft_rt_device *device, uint32_t *numbers);
+
 #endif

@@ -201,20 +201,40 @@ static graft_status make_all(grouping *g) {
 
 /* --- the whole --- */
 
-graft_status gr_make_groups(graft_graph_exec *e, gr_frame *frame) {
+/* Asks, and goes on with the answer, where the plugin has the extension. */
+static graft_status with_numbers(graft_graph_exec *e, gr_frame *frame, uint32_t *numbers,
+                                 graft_status (*then)(grouping *)) {
   graft_status status = e->graph->nnodes ? dsp_graph_api(e->device, &e->api) : GRAFT_OK;
   if (status || !e->api) return status;
-  grouping g = {.e = e, .describer = {.exec = e, .frame = frame}};
+  grouping g = {.e = e, .describer = {.exec = e, .frame = frame}, .numbers = numbers};
   g.describer.by_buffer = calloc(e->graph->nbuffers + 1u, sizeof *g.describer.by_buffer);
   g.nodes = arena_take(&e->memory, e->graph->nnodes * sizeof *g.nodes);
-  g.numbers = calloc(e->graph->nnodes, sizeof *g.numbers);
-  status = g.describer.by_buffer && g.nodes && g.numbers ? ask(&g) : no_memory();
+  status = g.describer.by_buffer && g.nodes ? ask(&g) : no_memory();
   if (!status) status = check_numbers(&g);
-  if (!status) status = reorder(&g);
-  if (!status) status = make_all(&g);
+  if (!status) status = then(&g);
   free(g.describer.by_buffer);
-  free(g.numbers);
   return status;
+}
+
+static graft_status reorder_and_make(grouping *g) {
+  graft_status status = reorder(g);
+  return status ? status : make_all(g);
+}
+
+graft_status gr_make_groups(graft_graph_exec *e, gr_frame *frame) {
+  uint32_t *numbers = calloc(e->graph->nnodes + 1u, sizeof *numbers);
+  graft_status status = numbers ? with_numbers(e, frame, numbers, reorder_and_make) : no_memory();
+  free(numbers);
+  return status;
+}
+
+static graft_status leave(grouping *g) {
+  (void)g;
+  return GRAFT_OK;
+}
+
+graft_status gr_ask_groups(graft_graph_exec *e, gr_frame *frame, uint32_t *numbers) {
+  return with_numbers(e, frame, numbers, leave);
 }
 
 void gr_destroy_groups(graft_graph_exec *e) {

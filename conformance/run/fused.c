@@ -1,0 +1,180 @@
+#include "conformance/run/fused.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conformance/cases/cases.h"
+#include "conformance/run/call.h"
+#include "graph/graph.h"
+
+enum { TELL_FD = 3, PATIENCE_S = 60, MOST_NODES = 256 };
+
+/* ---- a call with a neighbour ---- */
+
+typedef struct cf_pair {
+  const cf_call *call;
+  graft_rt_device *device;
+  graft_graph *graph;
+  graft_tensor *tensors[CF_MAX_TENSORS], *outs[CF_MAX_TENSORS], *negated;
+} cf_pair;
+
+static graft_status cf_add_inputs(cf_pair *p) {
+  graft_status status = graft_graph_create(p->device, &p->graph);
+  for (uint32_t i = 0; i < p->call->ntensors && !status; i++) {
+    const txt_tensor *t = &p->call->specs[i];
+    char name[16];
+    snprintf(name, sizeof name, "t%u", i);
+    status = graft_graph_input(p->graph, name, t->dtype, t->ndim, t->sizes, NULL, &p->tensors[i]);
+  }
+  return status;
+}
+
+static graft_status cf_add_negation(cf_pair *p, graft_tensor *of) {
+  const char *name = graft_tensor_dtype(of) == GRAFT_BOOL ? "aten::logical_not" : "aten::neg";
+  const graft_value arg = graft_value_tensor(of);
+  return graft_graph_call(p->graph, op_schema_find(name)->id, &arg, 1, &p->negated, 1);
+}
+
+static graft_status cf_add_call(cf_pair *p, graft_tensor *const *tensors) {
+  graft_tensor *items[CF_MAX_TENSORS];
+  graft_value args[OP_MAX_ARGS];
+  const uint32_t nouts = cf_call_outs(p->call);
+  if (!nouts || nouts > CF_MAX_TENSORS) return GRAFT_UNIMPLEMENTED;
+  if (cf_call_returns_input(p->call)) graft_tensor_retain(p->outs[0] = tensors[0]);
+  cf_call_args(p->call, p->device, tensors, args, items);
+  return graft_graph_call(p->graph, p->call->schema->id, args, p->call->schema->nargs, p->outs, nouts);
+}
+
+/* The first that a call before may have made: no index, nothing that is written. -1: there is none. */
+static int cf_first_read(const cf_call *call) {
+  for (uint32_t i = 0; i < call->ntensors; i++)
+    if (call->notes[i].tested && !cf_call_is_index(call, i) && !cf_call_mutates(call, i)) return (int)i;
+  return -1;
+}
+
+static graft_status cf_add_before(cf_pair *p) {
+  const int first = cf_first_read(p->call);
+  if (first < 0) return GRAFT_UNIMPLEMENTED;
+  graft_status status = cf_add_negation(p, p->tensors[first]);
+  if (status) return status;
+  graft_tensor *tensors[CF_MAX_TENSORS];
+  memcpy(tensors, p->tensors, sizeof tensors);
+  tensors[first] = p->negated;
+  status = cf_add_call(p, tensors);
+  for (uint32_t i = 0; i < CF_MAX_TENSORS && !status; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "o%u", i);
+    if (p->outs[i]) status = graft_graph_output(p->graph, name, p->outs[i]);
+  }
+  return status;
+}
+
+static graft_status cf_add_after(cf_pair *p) {
+  graft_status status = cf_add_call(p, p->tensors);
+  if (!status) status = p->outs[0] ? cf_add_negation(p, p->outs[0]) : GRAFT_UNIMPLEMENTED;
+  return status ? status : graft_graph_output(p->graph, "negated", p->negated);
+}
+
+/* Whether the node is in a group with another one. */
+static bool cf_is_joined(const cf_pair *p, bool first) {
+  uint32_t numbers[MOST_NODES];
+  const uint32_t count = graft_graph_node_count(p->graph), at = first || !count ? 0 : count - 1;
+  if (count < 2 || count > MOST_NODES || gr_would_group(p->graph, p->device, numbers)) return false;
+  for (uint32_t n = 0; n < count; n++)
+    if (n != at && numbers[at] && numbers[n] == numbers[at]) return true;
+  return false;
+}
+
+static void cf_pair_release(cf_pair *p) {
+  for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {
+    graft_tensor_release(p->tensors[i]);
+    graft_tensor_release(p->outs[i]);
+  }
+  graft_tensor_release(p->negated);
+  graft_graph_destroy(p->graph);
+}
+
+static bool cf_joins(const cf_call *call, graft_rt_device *device, bool before) {
+  cf_pair p = {.call = call, .device = device};
+  graft_status status = cf_add_inputs(&p);
+  if (!status) status = before ? cf_add_before(&p) : cf_add_after(&p);
+  const bool joined = !status && cf_is_joined(&p, before);
+  cf_pair_release(&p);
+  return joined;
+}
+
+/* ---- an op ---- */
+
+static unsigned cf_fusion_of_row(cf_case row, const op_schema *schema, graft_rt_device *device) {
+  const cf_op *op = cf_case_op(&row);
+  graft_dtype dtypes[GRAFT_NUMBER_WIDE];
+  unsigned found = CF_FUSES_NOTHING;
+  if (!cf_op_dtypes(op, dtypes)) return found;
+  row.dtype = dtypes[0], row.op_id = schema->id;
+  for (uint16_t text = 0; op->texts[text] && found != CF_FUSES_BOTH; text++) {
+    cf_call call;
+    row.text = text;
+    if (!cf_call_open(&row, &call)) continue;
+    if (!(found & CF_FUSES_BEFORE) && cf_joins(&call, device, true)) found |= CF_FUSES_BEFORE;
+    if (!(found & CF_FUSES_AFTER) && cf_joins(&call, device, false)) found |= CF_FUSES_AFTER;
+    cf_call_close(&call);
+  }
+  return found;
+}
+
+cf_fusion cf_fusion_of(const op_schema *schema, graft_rt_device *device) {
+  const uint32_t meaning = schema->equal ? schema->equal->op_id : schema->id;
+  unsigned found = CF_FUSES_NOTHING;
+  for (uint32_t t = 0; t < cf_topic_count; t++) {
+    for (uint32_t i = 0; i < cf_topics[t]->count && found != CF_FUSES_BOTH; i++) {
+      const op_schema *of = op_schema_find(cf_topics[t]->ops[i].name);
+      const cf_case row = {.topic = (uint16_t)t, .op = (uint16_t)i};
+      if (of && (of == schema || of->id == meaning)) found |= cf_fusion_of_row(row, schema, device);
+    }
+  }
+  return (cf_fusion)found;
+}
+
+const char *cf_fusion_name(cf_fusion fusion) {
+  static const char *const names[] = {
+      [CF_FUSES_NOTHING] = "none", [CF_FUSES_BEFORE] = "before", [CF_FUSES_AFTER] = "after", [CF_FUSES_BOTH] = "both"};
+  return names[fusion];
+}
+
+/* ---- all, in a process of its own ---- */
+
+int cf_fusions_tell(const cf_options *options) {
+  cf_backend backend = {0};
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  FILE *to = fdopen(TELL_FD, "w");
+  if (to) fcntl(TELL_FD, F_SETFD, FD_CLOEXEC); /* a compiler that a driver starts must not hold it */
+  dup2(STDERR_FILENO, STDOUT_FILENO);          /* stdout is the report's */
+  alarm(PATIENCE_S);
+  bool ok = to && cf_backend_open(options, &backend) == GRAFT_OK;
+  for (size_t i = 0; i < count && ok; i++) ok = putc(cf_fusion_of(&all[i], backend.device), to) != EOF;
+  if (to && fclose(to)) ok = false;
+  return ok ? 0 : 2;
+}
+
+bool cf_fusions_fetch(const cf_options *options, uint8_t *fusions, uint32_t count) {
+  int ends[2], status = -1;
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  const pid_t pid = fork();
+  if (pid == 0) cf_exec_self(options, "--fusions", ends[1], TELL_FD);
+  close(ends[1]);
+  FILE *from = pid > 0 ? fdopen(ends[0], "r") : NULL;
+  const bool whole = from && fread(fusions, 1, count, from) == count && getc(from) == EOF;
+  if (from)
+    fclose(from);
+  else
+    close(ends[0]);
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  for (uint32_t i = 0; i < count && whole; i++) fusions[i] &= CF_FUSES_BOTH;
+  return whole && status == 0;
+}
