@@ -226,6 +226,29 @@ START_TEST(memos_know_whose_numbers_they_serve) {
 }
 END_TEST
 
+/* Where the allocator puts a block is no part of the case; where a view begins in one is. */
+START_TEST(a_plan_serves_wherever_blocks_lie) {
+  enum { BLOCKS = 40 };
+  graft_rt_device *device = device_of(0);
+  slots_counters *seen = seen_by(device);
+  graft_tensor *kept[BLOCKS], *shifted = NULL;
+  float values[17] = {1, 2, 3};
+  for (int i = 0; i < BLOCKS; i++) kept[i] = vector(device, 16, values);
+  for (int i = 0; i + 1 < BLOCKS; i++) {
+    graft_tensor *mixed = NULL;
+    OK(graft_op_lerp_Scalar(kept[i], kept[i + 1], graft_scalar_float(0.5), &mixed));
+    graft_tensor_release(mixed);
+  }
+  ck_assert_int_eq(seen->lerp_memos, 1);
+  graft_tensor *longer = vector(device, 17, values), *mixed = NULL;
+  OK(graft_op_slice_Tensor(longer, 0, (int64_t[]){1}, (int64_t[]){17}, 1, &shifted));
+  OK(graft_op_lerp_Scalar(shifted, kept[0], graft_scalar_float(0.5), &mixed));
+  ck_assert_int_eq(seen->lerp_memos, 2);
+  release(kept, BLOCKS);
+  release((graft_tensor *[]){longer, shifted, mixed}, 3);
+}
+END_TEST
+
 /* A cache that is full forgets what was not asked for in the longest time, and keeps what is in use. */
 START_TEST(the_oldest_plans_are_forgotten) {
   graft_rt_device *device = device_of(0);
@@ -498,6 +521,7 @@ int main(void) {
                               ONCE(memos_that_come_too_late_are_destroyed_behind_the_slot),
                               ONCE(an_empty_batch_stays_on_the_device),
                               ONCE(memos_know_whose_numbers_they_serve),
+                              ONCE(a_plan_serves_wherever_blocks_lie),
                               ONCE(the_oldest_plans_are_forgotten),
                               ONCE(numbers_in_host_memory_keep_their_bits),
                               ONCE(items_that_share_memory_go_in_order),

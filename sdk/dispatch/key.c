@@ -31,11 +31,13 @@ static void put_bytes(dsp_key *key, const void *bytes, size_t count) {
   key->count += (uint32_t)words;
 }
 
-/* The alignment of a tensor's first byte as a power of two, up to 4096: two calls alike but for it are two cases. */
+/* The alignment of a tensor's first byte as a power of two: two calls alike but for it are two cases. No further than
+ * what every block of the allocator has: beyond, it is chance, and a list of tensors that lie elsewhere in each step
+ * would be a new case each time. */
 static unsigned alignment_code(const graft_tensor *t) {
-  if (!t->storage) return 12;
-  uint64_t offset = t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
-  return offset ? (unsigned)__builtin_ctzll(offset | 4096) : 12;
+  const uint64_t most = t->device->alignment > MEM_MIN_BLOCK ? t->device->alignment : MEM_MIN_BLOCK;
+  const uint64_t offset = t->storage ? t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype) : 0;
+  return (unsigned)__builtin_ctzll(offset | most);
 }
 
 static bool put_tensor(dsp_key *key, const graft_tensor *t) {

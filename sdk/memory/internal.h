@@ -13,7 +13,6 @@
 #include "graft/memory.h"
 #include "memory/memory.h"
 
-#define MEM_MIN_BLOCK     UINT64_C(512)
 #define MEM_SMALL_MAX     (UINT64_C(1) << 20) /* up to this a request comes from a small segment */
 #define MEM_SMALL_SEGMENT (UINT64_C(2) << 20)
 #define MEM_LARGE_SHARED  (UINT64_C(5) << 20)  /* from this on a request has a segment of its own size */

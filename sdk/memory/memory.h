@@ -6,6 +6,9 @@
 
 #include "device/device.h"
 
+/* Blocks begin at multiples of this, and of the device's alignment, in buffers. */
+#define MEM_MIN_BLOCK UINT64_C(512)
+
 /* A block handed out. The fields are read-only for users. */
 typedef struct mem_block {
   graft_rt_device *device;

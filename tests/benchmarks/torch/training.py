@@ -122,6 +122,8 @@ def side(model, device, compiled):
     """Answers each line of the standard input: "time" with the seconds of the steps, "watch" with what they consist of."""
     import torch
 
+    if device.startswith("graft"):
+        import torch_graft  # noqa: F401  beside a CUDA device PyTorch does not load it by itself
     torch.set_num_threads(2)
     step, kept = step_of(model, device, compiled)
     start = time.perf_counter()

@@ -72,7 +72,8 @@ typedef struct graft_exec {
   uint32_t reserved;
   void *host_context; /* the host's own */
   /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides,
-   * alignments, other arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that
+   * alignments (of first bytes in their buffers, as far as 512 bytes or the device's own where that is more), other
+   * arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that
    * come as host values and GRAFT_EXEC_CAPTURING are no part of that. Several streams may use one memo at once. */
   void *memo;
 } graft_exec;
