@@ -19,15 +19,22 @@ typedef struct plan {
   int64_t chunk; /* elements for a work-item of a CPU; 0 for the usual number */
 } plan;
 
-/* One number a work-item on a GPU, a few thousand of them on a CPU. */
+/* Numbers for a work-item: a few thousand of them on a CPU; on a GPU a few, once all that can run together have one. */
+static int64_t chunk_of(const graft_device *device, const plan *plan) {
+  const int64_t most = 8, together = 2048 * (int64_t)device->compute_units;
+  if (device->is_cpu) return plan->chunk ? plan->chunk : 8192;
+  const int64_t each = plan->elements / together;
+  return each > most ? most : ocl_larger(each, 1);
+}
+
 static graft_status make_kernel(memo *memo, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
                                 const plan *plan) {
-  size_t local = device->is_cpu ? 1 : 64;
+  size_t local = device->is_cpu ? 1 : 256;
   bool whole = compute->class == OCL_CLASS_INT;
   memo->numbers = ocl_dtype_of(device, whole ? GRAFT_I64 : device->has_f64 ? GRAFT_F64 : GRAFT_F32);
   if (compute->class == OCL_CLASS_COMPLEX) memo->numbers = compute;
   memo->elements = plan->elements;
-  memo->chunk = !device->is_cpu ? 1 : plan->chunk ? plan->chunk : 8192;
+  memo->chunk = chunk_of(device, plan);
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
   ocl_text_add(&head, "#define D %s\n#define NT %s\n#define SNAP %s\n", dtype->name, memo->numbers->compute,

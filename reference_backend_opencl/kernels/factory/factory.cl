@@ -1,9 +1,14 @@
-/* Numbers that follow from their place. The head defines D, and NT: what start, end and step are given in. */
+/* Numbers that follow from their place. The head defines D, and NT: what start, end and step are given in. A work-item
+ * makes `chunk` of them: one after the other where it is alone, and side by side with the others of a work-group. */
+#define EACH_PLACE(i, n, chunk)                                      \
+  const long first_place = (long)get_group_id(0) * LOCAL * (chunk);  \
+  const long last_place = min(first_place + LOCAL * (chunk), n);     \
+  for (long i = first_place + (long)get_local_id(0); i < last_place; i += LOCAL)
+
 #ifndef CLASS_COMPLEX
 KERNEL arange(PLACE(out), NT start, NT step, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
-  long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
-  for (; i < end; i++) {
+  EACH_PLACE(i, n, chunk) {
 #ifdef CLASS_FLOAT
     CT v = (CT)fma((NT)i, step, start);
 #else
@@ -18,8 +23,7 @@ KERNEL arange(PLACE(out), NT start, NT step, long n, long chunk) {
 /* From both ends, so that the last is `end` itself. */
 KERNEL linspace(PLACE(out), NT start, NT end, NT step, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
-  long i = (long)get_global_id(0) * chunk, last = min(i + chunk, n);
-  for (; i < last; i++) {
+  EACH_PLACE(i, n, chunk) {
     CT v = (CT)(i < n / 2 || n == 1 ? fma((NT)i, step, start) : fma((NT)(i + 1 - n), step, end));
     STORE(D, __global, to + i, v);
   }
@@ -50,20 +54,22 @@ static NT power_of(NT base, NT exponent) {
  * cut, but not where pow alone keeps them from the next. */
 KERNEL logspace(PLACE(out), NT start, NT end, NT base, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
-  long i = (long)get_global_id(0) * chunk, last = min(i + chunk, n);
   const NT first = n > 1 ? held(start) : start, final = held(end), step = n > 1 ? (final - first) / (NT)(n - 1) : (NT)0;
-  for (; i < last; i++) {
+  EACH_PLACE(i, n, chunk) {
     const NT exponent = i < n / 2 || n == 1 ? fma((NT)i, step, first) : fma((NT)(i + 1 - n), step, final);
     STORE(D, __global, to + i, (CT)power_of(base, exponent));
   }
 }
 #endif
 
+/* Where both fit in 32 bits, in which devices divide sooner. */
+static long quotient(long a, long b) { return (a | b) >> 32 ? a / b : (long)((uint)a / (uint)b); }
+
 KERNEL eye(PLACE(out), long columns, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
-  long i = (long)get_global_id(0) * chunk, end = min(i + chunk, n);
-  for (; i < end; i++) {
-    int one = i / columns == i % columns;
+  EACH_PLACE(i, n, chunk) {
+    const long row = quotient(i, columns + 1); /* whose place on the diagonal this is, or the one before */
+    int one = row * (columns + 1) == i && row < columns;
 #ifdef CLASS_COMPLEX
     VT v = (VT)(one, 0);
 #else
@@ -83,8 +89,7 @@ static long columns_before(long row, long columns, long offset) {
 
 KERNEL triangle_indices(PLACE(out), long count, long columns, long offset, long lower, long rows, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
-  long row = (long)get_global_id(0) * chunk, last = min(row + chunk, rows);
-  for (; row < last; row++) {
+  EACH_PLACE(row, rows, chunk) {
     long cut = clamp(row + offset + lower, 0L, columns), before = columns_before(row, columns, offset + lower);
     long at = lower ? before : row * columns - before;
     for (long column = lower ? 0 : cut; column < (lower ? cut : columns); column++, at++) {

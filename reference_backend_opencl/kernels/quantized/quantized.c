@@ -3,13 +3,28 @@
 #include "kernels/core/direct.h"
 
 /* The numbers of quantized.cl. */
-enum { LOW, HIGH, SCALE, INVERSE, ZERO_POINT, CHANNELS, INNER, NUMBERS };
+enum { LOW, HIGH, SCALE, INVERSE, ZERO_POINT, CHANNELS, INNER, COUNT, NUMBERS };
 
-static void begin(ocl_direct *call, int64_t *numbers, const graft_tensor_desc *self, int64_t low, int64_t high) {
+/* Elements that a work-item of a GPU has side by side. */
+static unsigned lanes_of(const graft_device *device) {
+  return device->is_cpu ? 1 : device->vector_width;
+}
+
+static void begin(ocl_direct *call, int64_t *numbers, const graft_device *device, const graft_tensor_desc *self,
+                  int64_t low, int64_t high) {
   graft_dtype dtype = self->dl.dtype;
   numbers[LOW] = ocl_direct_number(dtype, (double)low);
   numbers[HIGH] = ocl_direct_number(dtype, (double)high);
-  *call = (ocl_direct){.file = "core/direct quantized/quantized", .dtype = dtype, .numbers = numbers, .count = NUMBERS};
+  numbers[COUNT] = ocl_elements(self);
+  *call = (ocl_direct){.file = "core/direct quantized/quantized",
+                       .dtype = dtype,
+                       .lanes = lanes_of(device),
+                       .numbers = numbers,
+                       .count = NUMBERS};
+}
+
+static int64_t units_of(const ocl_direct *call) {
+  return ocl_ceil_divide(call->numbers[COUNT], call->lanes);
 }
 
 graft_status ocl_op_fake_quantize_per_tensor_affine_cachemask(
@@ -17,14 +32,14 @@ graft_status ocl_op_fake_quantize_per_tensor_affine_cachemask(
   int64_t numbers[NUMBERS] = {0};
   ocl_direct call;
   if (!args->output || !args->mask) return GRAFT_UNIMPLEMENTED;
-  begin(&call, numbers, args->self, args->quant_min, args->quant_max);
+  begin(&call, numbers, exec->device, args->self, args->quant_min, args->quant_max);
   numbers[SCALE] = ocl_direct_number(call.dtype, (float)args->scale);
   numbers[INVERSE] = ocl_direct_number(call.dtype, 1.0f / (float)args->scale);
   numbers[ZERO_POINT] = ocl_direct_number(call.dtype, (double)args->zero_point);
   call.places = 3;
   call.stages[0] =
       (ocl_stage){.entry = "fake_quantize",
-                  .units = ocl_elements(args->self),
+                  .units = units_of(&call),
                   .places = {ocl_place_of(args->output), ocl_place_of(args->mask), ocl_place_of(args->self)}};
   return ocl_direct_run(exec, &call);
 }
@@ -36,7 +51,7 @@ graft_status ocl_op_fake_quantize_per_channel_affine_cachemask(
   graft_dtype zero = args->zero_point->dl.dtype;
   ocl_direct call;
   if (!args->output || !args->mask || args->scale->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
-  begin(&call, numbers, args->self, args->quant_min, args->quant_max);
+  begin(&call, numbers, exec->device, args->self, args->quant_min, args->quant_max);
   numbers[CHANNELS] = self->shape[args->axis];
   numbers[INNER] = 1;
   for (int32_t d = (int32_t)args->axis + 1; d < self->ndim; d++) numbers[INNER] *= self->shape[d];
@@ -45,7 +60,7 @@ graft_status ocl_op_fake_quantize_per_channel_affine_cachemask(
       (ocl_stage){.entry = zero == GRAFT_I32   ? "fake_quantize_channels_i32"
                            : zero == GRAFT_F32 ? "fake_quantize_channels_f32"
                                                : "fake_quantize_channels_f16",
-                  .units = ocl_elements(args->self),
+                  .units = units_of(&call),
                   .places = {ocl_place_of(args->output), ocl_place_of(args->mask), ocl_place_of(args->self),
                              ocl_place_of(args->scale), ocl_place_of(args->zero_point)}};
   return ocl_direct_run(exec, &call);

@@ -1,4 +1,4 @@
-/* Fake quantization, after direct.cl: a piece is an element. All is computed in CT from numbers of f32, as PyTorch has
+/* Fake quantization, after direct.cl: a piece is VEC elements. All is computed in CT from numbers of f32, as PyTorch has
  * it; so is 1 / scale, which is rounded correctly. */
 #define LOW NUMBER(0)
 #define HIGH NUMBER(1)
@@ -7,18 +7,28 @@
 #define ZERO_POINT NUMBER(4)
 #define CHANNELS n.of[5]
 #define INNER n.of[6] /* elements of a channel that lie together */
+#define COUNT n.of[7] /* elements in all */
 
-/* A place among the integers, held to their range; NaN is the lowest of them. */
-static CT held_between(CT at, CT low, CT high, __global uchar *mask) {
-  *mask = at >= low && at <= high;
-  return at > low ? fmin(at, high) : low;
+DEFINE_ACCESS(value, D)
+DEFINE_ACCESS(truth, bool)
+DEFINE_ACCESS(i32, i32)
+DEFINE_ACCESS(f32, f32)
+DEFINE_ACCESS(f16, f16)
+
+/* Places among the integers, held to their range; NaN is the lowest of them. */
+static VT held_between(VT at, CT low, CT high, __global uchar *mask, int lanes) {
+  put_truth(mask, (at >= low) & (at <= high) ? (VT)1 : (VT)0, lanes);
+  return at > low ? fmin(at, (VT)high) : (VT)low;
 }
 
 KERNEL fake_quantize(PLACE(out), PLACE(mask), CONST_PLACE(in), numbers n) {
-  EACH_UNIT(i) {
-    const CT at = ZERO_POINT + rint(GET(CONST_POINTER(D, in) + i) * INVERSE);
-    const CT held = held_between(at, LOW, HIGH, mask + offset_mask + i);
-    PUT(ELEMENTS(out) + i, (CT)((float)(held - ZERO_POINT) * (float)SCALE)); /* of f64, too, a product of f32 */
+  EACH_UNIT(unit) {
+    const long i = unit * VEC;
+    const int lanes = (int)min((long)VEC, COUNT - i);
+    const VT at = ZERO_POINT + rint(get_value(CONST_POINTER(D, in) + i, lanes) * INVERSE);
+    const VT held = held_between(at, LOW, HIGH, mask + offset_mask + i, lanes);
+    const VEC_OF(float) value = CONVERT(float, held - ZERO_POINT) * (float)SCALE; /* of f64, too, a product of f32 */
+    put_value(ELEMENTS(out) + i, CONVERT(CT, value), lanes);
   }
 }
 
@@ -28,13 +38,22 @@ KERNEL fake_quantize(PLACE(out), PLACE(mask), CONST_PLACE(in), numbers n) {
 #define FAKE_QUANTIZE_CHANNELS(dtype, place)                                                           \
   KERNEL fake_quantize_channels_##dtype(PLACE(out), PLACE(mask), CONST_PLACE(in), CONST_PLACE(scales), \
                                         CONST_PLACE(zeros), numbers n) {                               \
-    EACH_UNIT(i) {                                                                                     \
-      const long channel = i / INNER % CHANNELS;                                                       \
-      const float scale = ((__global const float *)(scales + offset_scales))[channel];                 \
-      const CT zero = LOAD(dtype, __global, CONST_POINTER(dtype, zeros) + channel);                    \
-      const CT at = place(zero, GET(CONST_POINTER(D, in) + i) * (CT)(1.0f / scale));                   \
-      const CT held = held_between(at, LOW, HIGH, mask + offset_mask + i);                             \
-      PUT(ELEMENTS(out) + i, (held - zero) * (CT)scale);                                               \
+    EACH_UNIT(unit) {                                                                                  \
+      const long i = unit * VEC;                                                                       \
+      const int lanes = (int)min((long)VEC, COUNT - i);                                                \
+      CT scale[VEC], inverse[VEC], zero[VEC];                                                          \
+      for (int j = 0; j < VEC; j++) {                                                                  \
+        const long run = divided(i + min(j, lanes - 1), INNER);                                        \
+        const long channel = run - divided(run, CHANNELS) * CHANNELS;                                  \
+        const float factor = ((__global const float *)(scales + offset_scales))[channel];              \
+        scale[j] = (CT)factor;                                                                         \
+        inverse[j] = (CT)(1.0f / factor);                                                              \
+        zero[j] = one_##dtype(CONST_POINTER(dtype, zeros) + channel);                                  \
+      }                                                                                                \
+      const VT offset = VLOAD(zero);                                                                   \
+      const VT at = place(offset, get_value(CONST_POINTER(D, in) + i, lanes) * VLOAD(inverse));        \
+      const VT held = held_between(at, LOW, HIGH, mask + offset_mask + i, lanes);                      \
+      put_value(ELEMENTS(out) + i, (held - offset) * VLOAD(scale), lanes);                             \
     }                                                                                                  \
   }
 FAKE_QUANTIZE_CHANNELS(i32, ROUND_FIRST)
