@@ -4,16 +4,18 @@
 /* As random.cl has it. */
 typedef struct permutation {
   uint64_t n, per_item, buckets;
-  uint64_t shift, buckets_per_item;
+  uint64_t shift, buckets_per_item, run;
 } permutation;
 
 typedef struct memo {
   ocl_kernel count, begin, place, sort;
   permutation space;
-  uint64_t pairs_bytes, counts_bytes; /* in the workspace: pairs, and behind them the counts of buckets, twice */
+  uint64_t pairs_bytes, counts_bytes; /* in the workspace: pairs, and behind them counts of buckets, thrice */
 } memo;
 
-enum { PER_BUCKET = 16 }; /* at most, in the mean */
+/* Pairs in a bucket, at most in the mean: a work-item of a GPU waits for each; and work-groups of one that look where
+ * buckets begin, each of which reads the counts of all buckets before its own. */
+enum { PER_BUCKET = 16, PER_BUCKET_OF_GPU = 8, SCAN_GROUP = 256, SCAN_GROUPS = 64 };
 
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
   const char *const entries[] = {"count_keys", "begin_buckets", "place_pairs", "sort_buckets"};
@@ -32,7 +34,8 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   ocl_text_free(&head);
   const int64_t blocks = ocl_ceil_divide((int64_t)space->n, 2);
   ocl_kernel_size(&memo->count, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
-  ocl_kernel_size(&memo->begin, (int64_t)local, local);
+  const size_t scan = device->is_cpu ? 1 : SCAN_GROUP;
+  ocl_kernel_size(&memo->begin, ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->run) * (int64_t)scan, scan);
   ocl_kernel_size(&memo->place, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
   ocl_kernel_size(&memo->sort, ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->buckets_per_item), local);
   return status;
@@ -49,8 +52,11 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->space =
       (permutation){.n = n, .per_item = device->is_cpu ? 1024 : 1, .buckets = 2, .shift = 63, .buckets_per_item = 1};
   permutation *space = &memo->space;
-  for (; space->buckets * PER_BUCKET < n; space->buckets *= 2) space->shift--;
+  const uint64_t each = device->is_cpu ? PER_BUCKET : PER_BUCKET_OF_GPU;
+  for (; space->buckets * each < n; space->buckets *= 2) space->shift--;
   if (device->is_cpu) space->buckets_per_item = 128;
+  const uint64_t least = 4 * SCAN_GROUP, run = space->buckets / SCAN_GROUPS;
+  space->run = device->is_cpu ? space->buckets : run > least ? run : least;
   memo->pairs_bytes = n * 2 * sizeof(uint64_t);
   memo->counts_bytes = space->buckets * sizeof(uint32_t);
   return make_kernels(memo, device, dtype);
@@ -65,7 +71,7 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   if (!philox) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &memo_type, out, &memo);
   if (status != GRAFT_OK) return status;
-  status = ocl_workspace(exec, memo->pairs_bytes + 2 * memo->counts_bytes, &pairs);
+  status = ocl_workspace(exec, memo->pairs_bytes + 3 * memo->counts_bytes, &pairs);
   if (status != GRAFT_OK) return status;
   const ocl_place counts = {pairs.buffer, pairs.offset + memo->pairs_bytes};
   const uint64_t first_block = philox->offset / 4;

@@ -374,7 +374,7 @@ KERNEL pick_once(PLACE(out), CONST_PLACE(in), PLACE(work), ulong seed, ulong fir
  * by one work-item: no two pairs are equal, so it is all the same in which order they come there. */
 typedef struct {
   ulong n, per_item, buckets; /* a work-item has so many blocks of draws, and of buckets one or some */
-  ulong shift, buckets_per_item;
+  ulong shift, buckets_per_item, run; /* run: buckets of a work-group that looks where they begin */
 } permutation;
 
 static ulong key_in(const uint *words, int k) { return (ulong)words[2 * k + 1] << 32 | words[2 * k]; }
@@ -390,27 +390,40 @@ KERNEL count_keys(PLACE(counts), ulong seed, ulong first_block, permutation spac
   }
 }
 
-/* From how many pairs each bucket has to where it begins, twice: one of them moves on as pairs come. One work-group. */
-KERNEL begin_buckets(PLACE(counts), permutation space) {
-  __global uint *begin = (__global uint *)(counts + offset_counts), *next = begin + space.buckets;
-  __local uint totals[LOCAL];
-  ulong each = (space.buckets + LOCAL - 1) / LOCAL, id = get_local_id(0);
-  ulong first = min(id * each, space.buckets), last = min(first + each, space.buckets);
+/* From how many pairs each bucket has to where it begins, twice: one of them moves on as pairs come. A work-group takes a
+ * run of buckets, and first adds up what those before it have. */
+#ifdef IS_CPU
+#define SCAN_GROUP 1
+#else
+#define SCAN_GROUP 256
+#endif
+KERNEL_OF(SCAN_GROUP, 1) begin_buckets(PLACE(counts), permutation space) {
+  __global const uint *counts_of = (__global const uint *)(counts + offset_counts);
+  __global uint *begin = (__global uint *)(counts + offset_counts) + space.buckets, *next = begin + space.buckets;
+  __local uint totals[SCAN_GROUP];
+  const ulong id = get_local_id(0), start = get_group_id(0) * space.run, each = (space.run + SCAN_GROUP - 1) / SCAN_GROUP;
+  const ulong first = min(start + id * each, space.buckets), last = min(min(first + each, start + space.run), space.buckets);
   uint total = 0, before = 0;
-  for (ulong k = first; k < last; k++) total += begin[k];
+#pragma unroll 8
+  for (ulong k = id; k < start; k += SCAN_GROUP) before += counts_of[k];
+  for (ulong k = first; k < last; k++) total += counts_of[k];
+  totals[id] = before;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  before = 0;
+  for (int k = 0; k < SCAN_GROUP; k++) before += totals[k];
+  barrier(CLK_LOCAL_MEM_FENCE);
   totals[id] = total;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (ulong k = 0; k < id; k++) before += totals[k];
   for (ulong k = first; k < last; k++) {
-    uint count = begin[k];
     begin[k] = next[k] = before;
-    before += count;
+    before += counts_of[k];
   }
 }
 
 KERNEL place_pairs(PLACE(pairs), PLACE(counts), ulong seed, ulong first_block, permutation space) {
   __global ulong2 *to = (__global ulong2 *)(pairs + offset_pairs);
-  volatile __global uint *next = (volatile __global uint *)(counts + offset_counts) + space.buckets;
+  volatile __global uint *next = (volatile __global uint *)(counts + offset_counts) + 2 * space.buckets;
   ulong first = get_global_id(0) * space.per_item, last = min(first + space.per_item, (space.n + 1) / 2);
   for (ulong block = first; block < last; block += BLOCKS) {
     uint words[4 * BLOCKS];
@@ -427,7 +440,7 @@ static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y <
 
 KERNEL sort_buckets(PLACE(out), PLACE(pairs), CONST_PLACE(counts), permutation space) {
   __global ulong2 *all = (__global ulong2 *)(pairs + offset_pairs);
-  __global const uint *begins = (__global const uint *)(counts + offset_counts);
+  __global const uint *begins = (__global const uint *)(counts + offset_counts) + space.buckets;
   ulong bucket = get_global_id(0) * space.buckets_per_item;
   ulong last = min(bucket + space.buckets_per_item, space.buckets);
   for (; bucket < last; bucket++) {
