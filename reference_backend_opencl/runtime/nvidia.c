@@ -121,8 +121,16 @@ static cl_uint capability_of(cl_device_id id) {
   return error == CL_SUCCESS ? major : 0;
 }
 
+static bool has_capability(const graft_device *device, cl_uint least) {
+  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= least;
+}
+
 bool ocl_has_warps(const graft_device *device) {
-  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= 7;
+  return has_capability(device, 7);
+}
+
+bool ocl_converts_bf16(const graft_device *device) {
+  return has_capability(device, 8);
 }
 
 /* Whether a product of small whole numbers, which the kernel makes up, comes out as it must. */

@@ -138,12 +138,36 @@ static VEC_OF(ushort) to_f16(VEC_OF(float) x) {
 }
 
 /* Round to nearest, ties to even; a NaN stays one. */
+#ifdef CONVERTS_BF16 /* NVIDIA's own instruction, sm_80 and later, by inline PTX: two numbers, the first in the upper half */
+static uint two_bf16(float upper, float lower) {
+  uint bits;
+  __asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(upper), "f"(lower));
+  return bits;
+}
+#if VEC == 1
+static ushort to_bf16(float x) { return (ushort)two_bf16(0, x); }
+#elif VEC == 2
+static ushort2 to_bf16(float2 x) { return as_ushort2(two_bf16(x.y, x.x)); }
+#else
+static uint2 four_bf16(float4 x) { return (uint2)(two_bf16(x.y, x.x), two_bf16(x.w, x.z)); }
+#if VEC == 4
+static ushort4 to_bf16(float4 x) { return as_ushort4(four_bf16(x)); }
+#elif VEC == 8
+static ushort8 to_bf16(float8 x) { return as_ushort8((uint4)(four_bf16(x.lo), four_bf16(x.hi))); }
+#else
+static ushort16 to_bf16(float16 x) {
+  return as_ushort16((uint8)(four_bf16(x.lo.lo), four_bf16(x.lo.hi), four_bf16(x.hi.lo), four_bf16(x.hi.hi)));
+}
+#endif
+#endif
+#else
 static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
   VEC_OF(uint) bits = AS(uint, x);
   VEC_OF(uint) rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   VEC_OF(uint) nan = (bits >> 16) | 0x40u;
   return CONVERT(ushort, (bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
+#endif
 
 /* Float8: below the normal numbers in units of the smallest one. e4m3fn has no infinity and saturates; a NaN of either has
  * all bits set but the sign's. */

@@ -58,13 +58,14 @@ static uint digit_of(ITEM item, int shift, int bits) {
 static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __local uint *sums, int shift, int bits) {
   const int id = (int)get_local_id(0), lane = id % WARP, warp = id / WARP;
   __local uint *own_counters = counters + warp * BINS;
+  const uint first = AT((uint)(warp * EACH * WARP + lane));
   ITEM own[EACH];
-  uint rank[EACH];
+  uint found[EACH]; /* the digit, and below 16 bits how many of the warp's have it before */
   for (int i = id; i < COUNTERS; i += LOCAL) counters[i] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
-    own[k] = tile[AT((warp * EACH + k) * WARP + lane)];
+    own[k] = tile[first + k * AT(WARP)];
     const uint digit = digit_of(own[k], shift, bits);
     uint same = ~0u;
 #pragma unroll
@@ -77,7 +78,8 @@ static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __loc
     warp_barrier();
     if (before == 0) own_counters[digit] = counted + popcount(same);
     warp_barrier();
-    rank[k] = counted + before;
+    found[k] = digit << 16 | (counted + before);
+    MADE(found[k]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   /* Of each counter those before it, digit by digit and in that warp by warp. */
@@ -96,7 +98,7 @@ static INLINED void split_tile(__local ITEM *tile, __local uint *counters, __loc
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-  for (int k = 0; k < EACH; k++) tile[AT(own_counters[digit_of(own[k], shift, bits)] + rank[k])] = own[k];
+  for (int k = 0; k < EACH; k++) tile[AT(own_counters[found[k] >> 16] + (found[k] & 0xffffu))] = own[k];
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 #else
@@ -156,7 +158,8 @@ KERNEL radix_tile(SINK_PARAMETERS, CONST_PLACE(from), int first_bit, int last_bi
 #pragma unroll
   for (int k = 0; k < EACH; k++) {
     const int i = k * LOCAL + id;
-    tile[AT(i)] = i < size ? SOURCE(from, source, before + i) : FILL;
+    const ITEM item = SOURCE(from, source, before + min(i, size - 1)); /* no branch, so that all are on their way at once */
+    tile[AT(id) + k * AT(LOCAL)] = i < size ? item : FILL;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int bit = first_bit; bit < last_bit; bit += SPLIT_BITS) {
@@ -256,7 +259,8 @@ KERNEL radix_move(SINK_PARAMETERS, CONST_PLACE(from), CONST_PLACE(counts), int s
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
       const int i = k * LOCAL + id;
-      tile[AT(i)] = i < n ? SOURCE(from, source, first + i) : FILL;
+      const ITEM item = SOURCE(from, source, first + min(i, n - 1));
+      tile[AT(id) + k * AT(LOCAL)] = i < n ? item : FILL;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int bit = 0; bit < bits; bit += SPLIT_BITS) {

@@ -1,4 +1,7 @@
 /* A sum over the work-items of a group. The head may define SUM, its type. */
+#if defined(WARPS) && !defined(SUM) /* core/warps.cl, in front */
+#define SUM_BY_WARPS
+#endif
 #ifndef SUM
 #define SUM uint
 #endif
@@ -7,6 +10,26 @@
 
 /* What those before have together; *total: what all have. `sums` has LOCAL + SPANS numbers, and is free again behind the
  * next barrier. */
+#ifdef SUM_BY_WARPS
+static INLINED SUM sum_before(__local SUM *sums, SUM own, SUM *total) {
+  const int id = (int)get_local_id(0), lane = id % WARP, warp = id / WARP;
+  SUM sum = own, all = 0;
+#pragma unroll
+  for (int step = 1; step < WARP; step *= 2) {
+    const SUM other = from_before(sum, step);
+    sum += lane >= step ? other : 0;
+  }
+  if (lane == WARP - 1) sums[warp] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  SUM before = sum - own;
+  for (int k = 0; k < LOCAL / WARP; k++) {
+    before += k < warp ? sums[k] : 0;
+    all += sums[k];
+  }
+  *total = all;
+  return before;
+}
+#else
 static INLINED SUM sum_before(__local SUM *sums, SUM own, SUM *total) {
   const int id = (int)get_local_id(0), span = id / SPAN;
   __local SUM *spans = sums + LOCAL;
@@ -27,3 +50,4 @@ static INLINED SUM sum_before(__local SUM *sums, SUM own, SUM *total) {
   *total = all;
   return before;
 }
+#endif

@@ -9,6 +9,16 @@ static INLINED uint ballot(int set) {
   return bits;
 }
 
+/* The compiler is to have made this number here: one that it makes later keeps all that it is made of in registers. */
+#define MADE(number) __asm volatile("" : "+r"(number))
+
+/* The number of the work-item `step` before in the warp; the first ones get their own. */
+static INLINED uint from_before(uint number, int step) {
+  uint other;
+  __asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, -1;" : "=r"(other) : "r"(number), "r"(step));
+  return other;
+}
+
 /* A barrier of the warp alone, for local memory, too. */
 static INLINED void warp_barrier(void) { __asm volatile("bar.warp.sync -1;" : : : "memory"); }
 #endif

@@ -6,9 +6,8 @@ static long line_start(long line, long size, long inner) { return line / inner *
 #ifdef FROM_ELEMENTS
 /* Beyond the line's last element there is nothing more in its last part. */
 static ITEM item_of(__global const RAW(D) * from, long i, long length, long inner) {
-  if (i >= length) return FILL;
-  CT v = LOAD(D, __global, from + i * inner);
-  return MAKE_ITEM(key_of(v), i);
+  CT v = LOAD(D, __global, from + min(i, length - 1) * inner);
+  return i < length ? MAKE_ITEM(key_of(v), i) : FILL;
 }
 #define SOURCE_LINE(line) line_start((line) / space.parts, space.length, space.inner)
 #define SOURCE_FIRST(line) ((line) % space.parts * space.size)
