@@ -174,13 +174,10 @@ static const char *const cf_norm_texts[] = {
     "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
     "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
 /* Twins of ops that are run early on begin at mustpass. */
-static const char *const cf_spread_texts[] = {"m T[33,17] [1]",
-                                              "m T[33,17] [0] correction=0",
-                                              "m T[33,17]",
-                                              "m T[1025] [0] correction=2",
-                                              "m T[3,13,17] [0,2] keepdim=true",
-                                              "f T[129,1025] [1]",
-                                              NULL};
+static const char *const cf_spread_texts[] = {
+    "m T[33,17] [1]",  "m T[33,17] [0] correction=0",     "m T[33,17]",        "m T[1025] [0] correction=2",
+    "m T[65,40] [0]", /* columns and rows of whole vectors */
+    "m T[7,1032] [1]", "m T[3,13,17] [0,2] keepdim=true", "f T[129,1025] [1]", NULL};
 static const char *const cf_one_std_texts[] = {"s T[33,17] [1]",
                                                "m T[33,17] [0] correction=0",
                                                "m T[1025] [0] correction=2",

@@ -35,16 +35,17 @@ static const ocl_reduction centre = {.init = "0",
                                      .combine = "ADD(a, b)",
                                      .finish = "s + QUOTIENT(v, x)",
                                      .in = OCL_WIDEST,
-                                     .first = &leader};
+                                     .first = &leader,
+                                     .alone = &average};
 static const ocl_reduction squares = {.init = "0",
                                       .map = "(v - s) * (v - s)",
-                                      .combine = "a + b",
+                                      .combine = "ADD(a, b)",
                                       .finish = "QUOTIENT(WHOLE(v), x)",
                                       .in = OCL_WIDEST,
                                       .first = &centre};
 static const ocl_reduction deviation = {.init = "0",
                                         .map = "(v - s) * (v - s)",
-                                        .combine = "a + b",
+                                        .combine = "ADD(a, b)",
                                         .finish = "sqrt(QUOTIENT(WHOLE(v), x))",
                                         .in = OCL_WIDEST,
                                         .first = &centre};

@@ -182,5 +182,6 @@ void ocl_reduction_head(ocl_text *head, const pass *pass, unsigned vec, size_t l
   ocl_text_add(head, "#define INIT (CT)(%s)\n#define MAP(v) %s\n#define COMBINE(a, b) %s\n#define FINISH(v) %s\n",
                pass->formula.init, pass->formula.map, pass->formula.combine, pass->formula.finish);
   bool is_double = compute->code == GRAFT_F64 || compute->code == GRAFT_C128;
-  ocl_text_add(head, "#define Y %a%s\n%s", pass->y, is_double ? "" : "f", pass->shifted ? "#define SHIFTED\n" : "");
+  ocl_text_add(head, "#define Y %a%s\n%s", pass->y, is_double ? "" : "f",
+               pass->shifted && !pass->finds_first ? "#define SHIFTED\n" : "");
 }

@@ -24,6 +24,7 @@ enum { STAGES_MAX = 3 };
 typedef struct result {
   stage stage[STAGES_MAX];
   int stages;
+  bool gives_first; /* its last stage makes the call's other output, too */
   const ocl_dtype *accumulator;
   uint64_t shift_bytes;
 } result;
@@ -157,9 +158,12 @@ static graft_status prepare_stage(stage *stage, graft_device *device, pass *only
   return append_pass(stage, device, &last);
 }
 
-/* Appends a reduction, after what finds s for it. */
+/* Appends a reduction, after what finds s for it where it does not do so itself. */
 static graft_status append_stages(result *result, graft_device *device, pass *pass) {
-  if (pass->shifted) {
+  pass->finds_first = !device->is_cpu && ocl_reduction_team_finds_first(device, pass);
+  if (!pass->finds_first) pass->first_out = NULL;
+  result->gives_first = pass->first_out;
+  if (pass->shifted && !pass->finds_first) {
     ocl_reduction_pass shift = ocl_reduction_shift(device, pass);
     result->shift_bytes = (uint64_t)ocl_geometry_elements(&shift.kept) * shift.accumulator->bytes;
     graft_status status = append_stages(result, device, &shift);
@@ -170,11 +174,21 @@ static graft_status append_stages(result *result, graft_device *device, pass *pa
   return prepare_stage(stage, device, pass);
 }
 
+/* Whether the second output of a call is what the first one finds before, and lies as that does. */
+static bool is_found_before(const operands *call, const ocl_reduction *formula) {
+  if (!call->other || !formula->first || formula->first->alone != call->second) return false;
+  const graft_dl_tensor *a = &call->out->dl, *b = &call->other->dl;
+  bool alike = a->ndim == b->ndim;
+  for (int d = 0; alike && d < a->ndim; d++) alike = a->strides[d] == b->strides[d];
+  return alike;
+}
+
 static graft_status prepare_result(result *result, graft_device *device, const operands *call,
                                    const graft_tensor_desc *to, const ocl_reduction *formula) {
   pass only;
   graft_status status = ocl_reduction_plan(device, call, to, formula, &only);
   if (status != GRAFT_OK) return status;
+  if (is_found_before(call, formula)) only.first_out = ocl_dtype_of(device, call->other->dl.dtype);
   result->accumulator = only.accumulator;
   result->stages = 0;
   return append_stages(result, device, &only);
@@ -186,6 +200,10 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->results = call->other ? 2 : 1;
   graft_status status = prepare_result(&memo->result[0], device, call, call->out, call->formula);
   if (status != GRAFT_OK || !call->other) return status;
+  if (memo->result[0].gives_first) {
+    memo->results = 1;
+    return GRAFT_OK;
+  }
   return prepare_result(&memo->result[1], device, call, call->other, call->second);
 }
 
@@ -210,10 +228,11 @@ static graft_status run_stage(const graft_exec *exec, stage *stage, const ocl_dt
   return status;
 }
 
-static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to, ocl_place in) {
+static graft_status run_result(const graft_exec *exec, result *result, const graft_tensor_desc *to,
+                               const graft_tensor_desc *other, ocl_place in) {
   ocl_place out = ocl_place_of(to);
-  if (!in.buffer) in = out; /* of no elements, and never read */
-  ocl_place shift = in;     /* of a stage that has none */
+  if (!in.buffer) in = out;                                         /* of no elements, and never read */
+  ocl_place shift = result->gives_first ? ocl_place_of(other) : in; /* `in`: of a stage that has none */
   graft_status status = GRAFT_OK;
   for (int i = 0; status == GRAFT_OK && i < result->stages - 1; i++) {
     ocl_place found;
@@ -231,8 +250,9 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
   if (status != GRAFT_OK) return status;
   ocl_place in = ocl_place_of(call->in);
-  status = run_result(exec, &memo->result[0], call->out, in);
-  return status == GRAFT_OK && call->other ? run_result(exec, &memo->result[1], call->other, in) : status;
+  status = run_result(exec, &memo->result[0], call->out, call->other, in);
+  if (status != GRAFT_OK || memo->results == 1) return status;
+  return run_result(exec, &memo->result[1], call->other, NULL, in);
 }
 
 graft_status ocl_reduce(const ocl_call *call) {

@@ -14,6 +14,7 @@ typedef struct ocl_reduction {
   const char *init, *map, *combine, *finish;
   ocl_accumulation in;
   const struct ocl_reduction *first;
+  const struct ocl_reduction *alone;     /* what it is where it has an s that is left out (of_one), or NULL */
   const struct ocl_reduction *of_truths; /* what it is where the result is bool; NULL: that is not served */
   bool of_one;  /* of the first element alone; as an s it is left out, and 0, where sums of equal elements are exact */
   bool asks;    /* whether an element is 0, whatever its dtype */
@@ -55,6 +56,8 @@ typedef struct ocl_reduction_pass {
   ocl_reduction formula;
   double x, y; /* as the formula has them */
   bool rows, shifted;
+  bool finds_first;           /* it is shifted, and finds s itself */
+  const ocl_dtype *first_out; /* and that is a result, too; NULL: it is not */
   int64_t splits, split_stride;
 } ocl_reduction_pass;
 
@@ -85,6 +88,9 @@ ocl_reduction_layout ocl_reduction_lay_team(const ocl_reduction_pass *pass);
 /* The same two for teams: splits, and the kernel of a pass. */
 int64_t ocl_reduction_team_splits(const graft_device *device, const ocl_reduction_pass *pass);
 graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *device, const ocl_reduction_pass *pass);
+/* Whether a kernel of teams may find s for itself: by a formula that differs in `map` and `finish` alone, where its
+ * steps are not split. */
+bool ocl_reduction_team_finds_first(const graft_device *device, const ocl_reduction_pass *pass);
 ocl_number ocl_reduction_number(const ocl_reduction_pass *pass); /* x */
 
 /* Engines. Recipes are an ocl_reduction_recipe, and a bool: whether the largest is looked for. */

@@ -9,7 +9,8 @@ enum {
   LOCAL = 256,
   GROUPS_A_UNIT = 8, /* of LOCAL: what a compute unit can have at once */
   SIDE_BY_SIDE = 32, /* work-items along a row of columns: a warp's loads lie in one run */
-  STEPS_LEAST = 4    /* for a work-item, of steps that are split */
+  STEPS_LEAST = 4,   /* for a work-item, of steps that are split */
+  NUMBERS = 9        /* of the kernel's struct, behind those of dimensions */
 };
 
 typedef ocl_reduction_layout layout;
@@ -79,6 +80,13 @@ int64_t ocl_reduction_team_splits(const graft_device *device, const pass *pass) 
   return splits > 1 ? splits : 1;
 }
 
+bool ocl_reduction_team_finds_first(const graft_device *device, const pass *pass) {
+  const ocl_reduction *formula = &pass->formula, *first = formula->first;
+  return pass->shifted && !ocl_reduction_shift(device, pass).shifted && !first->of_one &&
+         strcmp(first->init, formula->init) == 0 && strcmp(first->combine, formula->combine) == 0 &&
+         ocl_reduction_team_splits(device, pass) == 1;
+}
+
 /* The struct that the kernel takes. Returns how many numbers it is. */
 static int fill_space(int64_t *space, const pass *pass, const layout *l, int64_t splits) {
   int n = ocl_geometry_numbers(&pass->kept, space), rank = pass->reduced.rank;
@@ -90,11 +98,11 @@ static int fill_space(int64_t *space, const pass *pass, const layout *l, int64_t
     advance[d] = d < rank - 1 ? depth % size[d] : depth;
     depth /= size[d];
   }
-  const int64_t rest[8] = {
-      l->steps, ocl_ceil_divide(l->steps, splits), l->rest, pass->split_stride, l->units_per_row, l->units, l->width,
-      l->depth};
+  const int64_t rest[NUMBERS] = {
+      l->steps, ocl_ceil_divide(l->steps, splits),    l->rest, pass->split_stride, l->units_per_row, l->units, l->width,
+      l->depth, ocl_geometry_elements(&pass->reduced)};
   memcpy(advance + rank, rest, sizeof rest);
-  return n + 3 * rank + 8;
+  return n + 3 * rank + NUMBERS;
 }
 
 static const char *packed(int64_t bytes) {
@@ -110,9 +118,14 @@ graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *devic
   ocl_reduction_head(&head, &shared, (unsigned)l.vec, LOCAL);
   ocl_text_add(&head, "#define KEPT %d\n#define REDUCED %d\n#define AT_ONCE %d\n#define PACKED %s\n", shared.kept.rank,
                shared.reduced.rank, (int)l.at_once, packed(l.vec * exact->in->bytes));
+  if (shared.finds_first) {
+    ocl_text_add(&head, "#define FIRST_MAP(v) %s\n#define FIRST_FINISH(v) %s\n", shared.formula.first->map,
+                 shared.formula.first->finish);
+    if (shared.first_out) ocl_text_add(&head, "#define D_FIRST %s\n", shared.first_out->name);
+  }
   graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/formula reduction/teams", "reduce");
   if (status != GRAFT_OK) return status;
-  int64_t space[6 * OCL_DIMS_MAX + 8];
+  int64_t space[6 * OCL_DIMS_MAX + NUMBERS];
   int n = fill_space(space, &shared, &l, exact->splits);
   ocl_kernel_size(kernel, l.units * l.width * l.depth, LOCAL);
   kernel->global[1] = (size_t)exact->splits;

@@ -9,13 +9,14 @@
  * of stretches together.
  *
  * The head defines what reduction.cl wants of it, but the strides, and PACKED, an integer type as wide as VEC elements
- * of D_IN, and AT_ONCE. After formula.cl. */
+ * of D_IN, and AT_ONCE. With FIRST_MAP(v) and FIRST_FINISH(v) a team finds s itself before, by the same steps; with
+ * D_FIRST that is a result, too, in the place of `shift`. After formula.cl. */
 typedef struct {
   long kept_size[KEPT], kept_out[KEPT], kept_in[KEPT];
   /* Of each reduced dimension how many steps it has and how far they are, and what `depth` steps are in such digits. */
   long size[REDUCED], stride[REDUCED], advance[REDUCED];
   long steps, steps_per_split, rest, split_stride; /* rest: elements behind the last step, of ROWS */
-  long units_per_row, units, width, depth;
+  long units_per_row, units, width, depth, count; /* count: elements that an output is made of */
 } space;
 
 #define STRETCH 64
@@ -59,19 +60,27 @@ static long place_of(space shape, steps s) {
   return place;
 }
 
-/* `is_aligned` is a constant wherever this is inlined: a vector of a type that may lie anywhere is loaded in parts. */
-static INLINED VT fetch(__global const RAW(D_IN) * at, int is_aligned, VT s) {
+#ifdef FIRST_MAP
+static INLINED VT mapped(VT v, int is_first, VT s) { return is_first ? FIRST_MAP(v) : MAP(v); }
+#else
+static INLINED VT mapped(VT v, int is_first, VT s) { return MAP(v); }
+#endif
+
+/* `is_aligned` and `is_first` are constants wherever this is inlined: a vector of a type that may lie anywhere is loaded
+ * in parts. */
+static INLINED VT fetch(__global const RAW(D_IN) * at, int is_aligned, int is_first, VT s) {
 #if VEC > 1
   if (is_aligned) {
     VEC_OF(RAW(D_IN)) lanes = AS(RAW(D_IN), *(__global const PACKED *)at);
-    return MAP(LOAD(D_IN, __private, (__private const RAW(D_IN) *)&lanes));
+    return mapped(LOAD(D_IN, __private, (__private const RAW(D_IN) *)&lanes), is_first, s);
   }
 #endif
-  return MAP(LOAD(D_IN, __global, at));
+  return mapped(LOAD(D_IN, __global, at), is_first, s);
 }
 
 /* The steps [at, last) that are this work-item's, of a team's. */
-static INLINED VT total_of(__global const RAW(D_IN) * in, space shape, long at, long last, int is_aligned, VT s) {
+static INLINED VT total_of(__global const RAW(D_IN) * in, space shape, long at, long last, int is_aligned, int is_first,
+                           VT s) {
   VT total = (VT)(INIT);
   steps next = step_at(shape, at);
   while (at < last) {
@@ -83,14 +92,14 @@ static INLINED VT total_of(__global const RAW(D_IN) * in, space shape, long at, 
       VT v[AT_ONCE];
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) {
-        v[k] = fetch(in + place_of(shape, next), is_aligned, s);
+        v[k] = fetch(in + place_of(shape, next), is_aligned, is_first, s);
         next = steps_after(shape, next);
       }
 #pragma unroll
       for (int k = 0; k < AT_ONCE; k++) part[k] = COMBINE(part[k], v[k]);
     }
     for (; at < end; at += shape.depth) {
-      VT v = fetch(in + place_of(shape, next), is_aligned, s);
+      VT v = fetch(in + place_of(shape, next), is_aligned, is_first, s);
       *part = COMBINE(*part, v);
       next = steps_after(shape, next);
     }
@@ -132,7 +141,71 @@ static INLINED VT together(VT v, int width, int depth, int place, __local SHARED
 
 static VT finished(VT v, VT x, VT s) { return FINISH(v); }
 
-KERNEL reduce(PLACE(out), CONST_PLACE(in), CONST_PLACE(shift), CT number, space shape) {
+/* Where a team finds its elements. */
+typedef struct {
+  __global const RAW(D_IN) *from;
+  int is_there, is_aligned, place, width, depth;
+} team;
+
+/* What the whole team makes of its steps, for those of depth 0. */
+static INLINED VT reduced(team t, space shape, int is_first, VT s, __local SHARED *shared) {
+  VT total = (VT)(INIT);
+  if (t.is_there) {
+    const long first = (long)get_group_id(1) * shape.steps_per_split;
+    const long last = min(first + shape.steps_per_split, shape.steps);
+    if (VEC > 1 && t.is_aligned)
+      total = total_of(t.from, shape, first + t.place, last, 1, is_first, s);
+    else
+      total = total_of(t.from, shape, first + t.place, last, 0, is_first, s);
+#if defined(ROWS) && VEC > 1
+    if (shape.rest && t.place == 0 && last == shape.steps) {
+      RAW(D_IN) lanes[VEC];
+      for (int k = 0; k < VEC; k++) lanes[k] = t.from[shape.steps * VEC + (k < shape.rest ? k : 0)];
+      VT v = first_lanes(mapped(LOAD(D_IN, __private, lanes), is_first, s), (int)shape.rest);
+      total = COMBINE(total, v);
+    }
+#endif
+  }
+  return together(total, t.width, t.depth, t.place, shared);
+}
+
+/* ---- The kernel ---- */
+
+#define PUT_OUTPUTS(dtype, name, at, stride, v)                                               \
+  {                                                                                           \
+    RAW(dtype) lanes[VEC];                                                                    \
+    STORE(dtype, __private, lanes, v);                                                        \
+    for (int k = 0; k < OUTPUTS; k++) POINTER(dtype, name)[(at) + k * (stride)] = lanes[k];   \
+  }
+#ifdef ROWS
+#define OUTPUTS 1
+#else
+#define OUTPUTS VEC
+#endif
+
+#ifdef FIRST_MAP
+static VT first_finished(VT v, VT x, VT s) { return FIRST_FINISH(v); }
+
+/* s, for each of a team. */
+static INLINED VT found_first(team t, space shape, __local SHARED *shared) {
+  const int id = (int)get_local_id(0);
+  const VT total = reduced(t, shape, 1, (VT)0, shared);
+  const VT s = first_finished(total, (VT)(CT)shape.count, (VT)0);
+  if (t.place == 0) shared[id] = TO_SHARED(s);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const VT own = (VT)shared[id - t.place * t.width];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return own;
+}
+#endif
+
+#ifdef D_FIRST
+#define PARAMETER_SHIFT PLACE(shift)
+#else
+#define PARAMETER_SHIFT CONST_PLACE(shift)
+#endif
+
+KERNEL reduce(PLACE(out), CONST_PLACE(in), PARAMETER_SHIFT, CT number, space shape) {
   __local SHARED shared[LOCAL];
   const int width = (int)shape.width, depth = (int)shape.depth, id = (int)get_local_id(0);
   const int column = id % width, place = id / width % depth;
@@ -151,39 +224,26 @@ KERNEL reduce(PLACE(out), CONST_PLACE(in), CONST_PLACE(shift), CT number, space 
     at_out += kept * shape.kept_out[d];
     at_in += kept * shape.kept_in[d];
   }
-  VT total = (VT)(INIT), s = (VT)0;
-  if (is_there) {
+  const team t = {CONST_POINTER(D_IN, in) + at_in, is_there, (ulong)(CONST_POINTER(D_IN, in)) % sizeof(PACKED) == 0,
+                  place, width, depth};
+  VT s = (VT)0;
+#ifdef FIRST_MAP
+  s = found_first(t, shape, shared);
+#endif
 #ifdef SHIFTED
+  if (is_there) {
     __global const CT *shifts = (__global const CT *)(shift + offset_shift) + row * shape.kept_size[0] + j;
 #ifdef ROWS
     s = (VT)*shifts;
 #else
     s = VLOAD(shifts);
 #endif
-#endif
-    __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + at_in;
-    long first = (long)get_group_id(1) * shape.steps_per_split;
-    long last = min(first + shape.steps_per_split, shape.steps);
-    if (VEC > 1 && (ulong)(CONST_POINTER(D_IN, in)) % sizeof(PACKED) == 0)
-      total = total_of(from, shape, first + place, last, 1, s);
-    else
-      total = total_of(from, shape, first + place, last, 0, s);
-#if defined(ROWS) && VEC > 1
-    if (shape.rest && place == 0 && last == shape.steps) {
-      RAW(D_IN) lanes[VEC];
-      for (int k = 0; k < VEC; k++) lanes[k] = from[shape.steps * VEC + (k < shape.rest ? k : 0)];
-      VT v = first_lanes(MAP(LOAD(D_IN, __private, lanes)), (int)shape.rest);
-      total = COMBINE(total, v);
-    }
-#endif
   }
-  total = finished(together(total, width, depth, place, shared), (VT)number, s);
+#endif
+  const VT total = finished(reduced(t, shape, 0, s, shared), (VT)number, s);
   if (!is_there || place != 0) return;
-  RAW(D_OUT) lanes[VEC];
-  STORE(D_OUT, __private, lanes, total);
-#ifdef ROWS
-  POINTER(D_OUT, out)[at_out] = lanes[0];
-#else
-  for (int k = 0; k < VEC; k++) POINTER(D_OUT, out)[at_out + k * shape.kept_out[0]] = lanes[k];
+  PUT_OUTPUTS(D_OUT, out, at_out, shape.kept_out[0], total)
+#ifdef D_FIRST
+  PUT_OUTPUTS(D_FIRST, shift, at_out, shape.kept_out[0], s)
 #endif
 }
