@@ -145,9 +145,27 @@ static void choose_radices(pass *s) {
   }
 }
 
+/* A work-item for each butterfly of four points, as long as there are warps of them. */
+static size_t group_of(const plan *p, const pass *s) {
+  const int64_t most = 256, least = 64, butterflies = s->size * s->lanes / 4;
+  if (p->device->is_cpu) return 1;
+  return (size_t)(butterflies >= most ? most : butterflies >= most / 2 ? most / 2 : least);
+}
+
+/* What large passes on a GPU are compiled for. */
+static void add_constants(ocl_text *head, const plan *p, const pass *s) {
+  if (p->device->is_cpu || s->lines * s->size <= OCL_SMALL) return;
+  const struct {
+    const char *name;
+    int64_t value;
+  } constants[] = {{"SIZE", s->size},     {"LANES", s->lanes},     {"BEFORE", s->before}, {"BEHIND", s->behind},
+                   {"STAGES", s->stages}, {"RADICES", s->radices}, {"FLAGS", s->flags},   {"KEPT_DIMS", s->rank}};
+  for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+    ocl_text_add(head, "#define %s %lldL\n", constants[i].name, (long long)constants[i].value);
+}
+
 static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
   unsigned vec = vector_of(p);
-  size_t local = p->device->is_cpu ? 1 : 64;
   int64_t lanes = p->device->is_cpu ? vec : tile_points(p) / s->size;
   s->lanes = lanes < LANES_MAX ? lanes : LANES_MAX;
   s->tiles = ocl_ceil_divide(s->lines, s->lanes);
@@ -157,10 +175,12 @@ static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
   uint64_t bytes = (uint64_t)(items * 4 * s->size * (int64_t)vec) * p->real->bytes;
   if (p->device->is_cpu && bytes > p->tile_bytes) p->tile_bytes = bytes;
   choose_radices(s);
+  const size_t local = group_of(p, s);
   ocl_text head = {0};
   ocl_head_types(&head, p->real, vec, local);
   ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADIX_BITS %d\n#define LANES_MAX %d\n#define TILE_POINTS %lld\n",
                BATCH_DIMS, RADIX_BITS, LANES_MAX, (long long)tile_points(p));
+  add_constants(&head, p, s);
   graft_status status = ocl_kernel_make(&step->kernel, p->device, &head, "fft/fft", "fft_pass");
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&step->kernel, items * (int64_t)local, local);

@@ -27,6 +27,26 @@ typedef struct {
   long batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
 } pass;
 
+/* Of a large pass the head gives the sizes of a tile and of the line, too, as constants: what a compiler knows of them
+ * takes most of the divisions and all of the choices out of the loops. */
+#ifdef SIZE
+static pass with_constants(pass s) {
+  s.size = SIZE;
+  s.lanes = LANES;
+  s.before = BEFORE;
+  s.behind = BEHIND;
+  s.stages = STAGES;
+  s.radices = RADICES;
+  s.flags = FLAGS;
+  s.rank = KEPT_DIMS;
+  return s;
+}
+#define TILE_SIZE (SIZE * LANES)
+#else
+#define with_constants(s) (s)
+#define TILE_SIZE TILE_POINTS
+#endif
+
 /* Of a line: where its batch begins, its first point on either side, and p. */
 typedef struct {
   long in, out, first_in, first_out, turn;
@@ -315,7 +335,8 @@ static INLINED void transform_all(stage s) {
 }
 #endif
 
-KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *table, CT scale, pass s) {
+KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *table, CT scale, pass given) {
+  const pass s = with_constants(given);
   const int lanes = (int)s.lanes;
   __global const CT *from = (__global const CT *)(in + offset_in);
   __global CT *to = (__global CT *)(out + offset_out);
@@ -326,7 +347,7 @@ KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *tab
 #else
   const int id = (int)get_local_id(0), all = (int)s.size * lanes;
   __local place at[LANES_MAX];
-  __local CT tile[4 * TILE_POINTS];
+  __local CT tile[4 * TILE_SIZE];
 #endif
   long begin = (long)get_group_id(0) * s.per_item, end = min(begin + s.per_item, s.tiles);
   for (long t = begin; t < end; t++) {
@@ -344,6 +365,9 @@ KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *tab
       pair v = fetch(from, table, s, at[i % lanes], i / lanes);
       put(x, i, (point){v.re, v.im});
     }
+#endif
+#ifdef SIZE
+#pragma unroll
 #endif
     for (int r = 0, before = 1, behind = (int)s.size; r < s.stages; r++) {
       const int radix = (int)(s.radices >> RADIX_BITS * r) & ((1 << RADIX_BITS) - 1);
