@@ -120,6 +120,24 @@ static inline cJSON *json_at(opened o, const char *path) {
   return at;
 }
 
+/* Something else in the place of what a path leads to; NULL: it is taken out. */
+static inline void edit(opened o, const char *at, const char *json) {
+  char parent[128];
+  snprintf(parent, sizeof parent, "%s", at);
+  char *key = strrchr(parent, '/');
+  cJSON *in = key ? (*key = 0, json_at(o, parent)) : o.graph, *old = json_at(o, at);
+  key = key ? key + 1 : parent;
+  ck_assert_ptr_nonnull(in);
+  if (!json)
+    cJSON_Delete(cJSON_DetachItemViaPointer(in, old));
+  else if (cJSON_IsArray(in))
+    cJSON_ReplaceItemViaPointer(in, old, cJSON_Parse(json));
+  else if (old)
+    cJSON_ReplaceItemInObjectCaseSensitive(in, key, cJSON_Parse(json));
+  else
+    cJSON_AddItemToObject(in, key, cJSON_Parse(json));
+}
+
 /* --- graphs --- */
 
 /* x + c into y, and y * 2: constants of several kinds, a write, a view, and numbers that JSON has no words for. */

@@ -7,6 +7,7 @@
 
 #include "graph_files.h"
 #include "heap.h"
+#include "sized_programs.h"
 #include "suite.h"
 
 /* --- what can't be read --- */
@@ -16,7 +17,8 @@ static const struct {
   graft_status status;
   const char *says;
 } edits[] = {
-    {"$/__metadata__/graft.format", "\"2\"", GRAFT_INCOMPATIBLE, "it has format 2, and this libgraft ("},
+    {"$/__metadata__/graft.format", "\"3\"", GRAFT_INCOMPATIBLE, "it has format 3, and this libgraft ("},
+    {"$/__metadata__/graft.format", "\"2\"", GRAFT_INVALID_ARGUMENT, "its graph has no list \"sizes\""},
     {"$/__metadata__/graft.graph", NULL, GRAFT_INVALID_ARGUMENT, "it is no graph: a safetensors file without"},
     {"$/__metadata__/graft.graph", "\"[\"", GRAFT_INVALID_ARGUMENT, "its graph is not valid JSON"},
     {"$/__metadata__/graft.graph", "\"[[[[[[[[[[[[[]]]]]]]]]]]]]\"", GRAFT_INVALID_ARGUMENT, "nest deeper than 12"},
@@ -57,23 +59,6 @@ static const struct {
     {"outputs/0/view/offset", "2", GRAFT_INVALID_ARGUMENT, "out: its view goes beyond buffer"},
     {"default_dtype", "\"i64\"", GRAFT_INVALID_ARGUMENT, "no default dtype"},
 };
-
-static void edit(opened o, const char *at, const char *json) {
-  char parent[128];
-  snprintf(parent, sizeof parent, "%s", at);
-  char *key = strrchr(parent, '/');
-  cJSON *in = key ? (*key = 0, json_at(o, parent)) : o.graph, *old = json_at(o, at);
-  key = key ? key + 1 : parent;
-  ck_assert_ptr_nonnull(in);
-  if (!json)
-    cJSON_Delete(cJSON_DetachItemViaPointer(in, old));
-  else if (cJSON_IsArray(in))
-    cJSON_ReplaceItemViaPointer(in, old, cJSON_Parse(json));
-  else if (old)
-    cJSON_ReplaceItemInObjectCaseSensitive(in, key, cJSON_Parse(json));
-  else
-    cJSON_AddItemToObject(in, key, cJSON_Parse(json));
-}
 
 START_TEST(edits_are_refused) {
   graft_graph *graph = new_graph(), *back = NULL;
@@ -320,9 +305,14 @@ static void *counted_malloc(size_t bytes) {
   return malloc(bytes);
 }
 
+/* A step with a backward, at open sizes, or the graph of fixed ones. */
+static graft_graph *graph_to_save(bool open) {
+  return open ? record_sized(&programs[9], 4, 3) : new_graph();
+}
+
 /* Each request fails once, those of the JSON too: an error, and nothing is left behind. */
 START_TEST(memory_runs_out_anywhere) {
-  graft_graph *graph = new_graph();
+  graft_graph *graph = graph_to_save(_i);
   cJSON_InitHooks(&(cJSON_Hooks){counted_malloc, free});
   OK(save_and_load(graph));
   const int64_t before = atomic_load(&reference()->storages);
@@ -356,7 +346,7 @@ int main(void) {
                               ONCE(links_are_followed),
                               ONCE(links_to_nothing_are_named),
                               ONCE(saving_is_refused),
-                              ONCE(memory_runs_out_anywhere),
+                              EACH(memory_runs_out_anywhere, 2),
                               {0}};
   return run_suite("graph_file_errors", tests,
                    (suite_options){.timeout_s = 120, .setup = files_begin, .teardown = files_end});

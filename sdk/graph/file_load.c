@@ -1,116 +1,15 @@
-/* A graph from a file, by recording it once more: each call is made on tensors that stand for the file's buffers, and
- * what comes of it is held against what the file says. */
+/* A graph from a file. One of fixed sizes is recorded once more: each call is made on tensors that stand for the file's
+ * buffers, and what comes of it is held against what the file says. One with open sizes is file_script_load.c's. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/file.h"
-
-/* A buffer of the file. */
-typedef struct file_buffer {
-  gr_kind kind;
-  bool on_host;
-  int64_t bytes;
-  graft_storage *storage; /* its place in the graph, owned; NULL: nothing has named it yet */
-} file_buffer;
-
-typedef struct loading {
-  gr_file file;
-  graft_rt_device *device;
-  graft_graph *graph;
-  file_buffer *buffers;
-  uint32_t nbuffers;
-  arena memory; /* of what one node needs, and of the buffers */
-} loading;
-
-/* The file is wrong; a part of it is: a call, an input. */
-#define unfit(what, ...) err_about(GRAFT_INVALID_ARGUMENT, what, __VA_ARGS__)
-#define bad(l, ...)      err_about(GRAFT_INVALID_ARGUMENT, (l)->file.path, __VA_ARGS__)
+#include "graph/file_parts.h"
 
 static graft_status no_memory(const loading *l) {
   return err_about(GRAFT_OUT_OF_MEMORY, l->file.path, "no host memory for its graph");
 }
 
-static const cJSON *field(const cJSON *object, const char *key) {
-  return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-/* --- buffers --- */
-
-static graft_status read_buffer(const loading *l, const cJSON *item, uint32_t number, file_buffer *b) {
-  static const char *const kinds[] = {[GR_VALUE] = "value", [GR_INPUT] = "input", [GR_CONSTANT] = "constant"};
-  const char *kind = cJSON_GetStringValue(field(item, "kind"));
-  uint32_t at = 0;
-  while (at < 3 && (!kind || strcmp(kinds[at], kind) != 0)) at++;
-  if (at == 3) return bad(l, "buffer %u has no kind that there is", number);
-  b->kind = (gr_kind)at;
-  if (!gr_json_get_int(field(item, "bytes"), &b->bytes) || b->bytes < 0 || b->bytes > GR_FILE_BYTES_MAX)
-    return bad(l, "buffer %u has no size in bytes that there is", number);
-  if (!gr_json_get_bool(item, "on_host", &b->on_host) || (b->on_host && b->kind == GR_VALUE))
-    return bad(l, "buffer %u is a value, and on_host; numbers in host memory are inputs and constants", number);
-  return GRAFT_OK;
-}
-
-static graft_status read_buffers(loading *l) {
-  const cJSON *list = field(l->file.graph, "buffers"), *item;
-  if (!cJSON_IsArray(list)) return bad(l, "its graph has no list \"buffers\"");
-  const size_t count = (size_t)cJSON_GetArraySize(list);
-  l->buffers = arena_take(&l->memory, count * sizeof *l->buffers);
-  if (!l->buffers) return no_memory(l);
-  graft_status status = GRAFT_OK;
-  cJSON_ArrayForEach(item, list) {
-    if (!status) status = read_buffer(l, item, l->nbuffers, &l->buffers[l->nbuffers]);
-    l->nbuffers++;
-  }
-  return status;
-}
-
-static graft_rt_device *device_of(const loading *l, const file_buffer *b) {
-  return b->on_host ? graft_device_reference() : l->device;
-}
-
-/* A constant: its bytes, and a storage without memory that stands for it, as for any other value. */
-static graft_status add_constant(loading *l, file_buffer *b, uint32_t number) {
-  graft_tensor *made = NULL;
-  uint32_t index;
-  void *bytes;
-  graft_status status = gr_file_read_constant(&l->file, number, (uint64_t)b->bytes, &bytes);
-  if (status) return status;
-  status = graft_tensor_from_host(device_of(l, b), GRAFT_U8, 1, &b->bytes, bytes, &made);
-  free(bytes);
-  if (!status) status = gr_add_buffer(l->graph, GR_CONSTANT, (uint64_t)b->bytes, &index);
-  if (status) {
-    graft_tensor_release(made);
-    return status;
-  }
-  l->graph->buffers[index].constant = made;
-  l->graph->buffers[index].on_host = b->on_host;
-  return tns_storage_symbolic(device_of(l, b), (uint64_t)b->bytes, l->graph->serial << 32 | (index + UINT64_C(1)),
-                              &b->storage);
-}
-
-static graft_status add_constants(loading *l) {
-  uint32_t number = 0;
-  graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; i < l->nbuffers && !status; i++) {
-    if (l->buffers[i].kind == GR_CONSTANT) status = add_constant(l, &l->buffers[i], number++);
-  }
-  return status;
-}
-
 /* --- views --- */
-
-/* A view of a buffer of the file; view->buffer is the file's number. `what` has it, for an error. */
-static graft_status read_view(const loading *l, const cJSON *item, const char *what, gr_view *view) {
-  const char *problem = gr_json_get_view(item, view);
-  if (problem) return unfit(what, "its view: %s", problem);
-  if (!gr_json_get_index(field(item, "buffer"), &view->buffer) || view->buffer >= l->nbuffers)
-    return unfit(what, "its view is of no buffer that there is");
-  const file_buffer *b = &l->buffers[view->buffer];
-  if (tns_extent_bytes(view->dtype, view->ndim, view->sizes, view->strides, view->offset) > b->bytes)
-    return unfit(what, "its view goes beyond buffer %u, of %lld bytes", view->buffer, (long long)b->bytes);
-  if (b->on_host && view->ndim) return unfit(what, "its view is of a number in host memory, and no number");
-  return GRAFT_OK;
-}
 
 /* The place in the graph of a buffer that is read, or written, before any call gives it: memory as it comes. */
 static graft_status open_buffer(const loading *l, uint32_t number, const char *what) {
@@ -135,31 +34,19 @@ static graft_status tensor_of(const loading *l, const gr_view *view, const char 
 /* --- inputs and outputs --- */
 
 static graft_status read_port(const loading *l, const cJSON *item, const char *kind, const char **name, gr_view *view) {
-  *name = cJSON_GetStringValue(field(item, "name"));
-  if (!*name) return bad(l, "an %s has no name", kind);
-  graft_status status = gr_check_name(kind, *name);
-  return status ? status : read_view(l, field(item, "view"), *name, view);
+  graft_status status = gr_load_name(l, item, kind, name);
+  return status ? status : gr_load_view(l, field(item, "view"), *name, view);
 }
 
 /* A tensor that lies as the input does, of which there need be no memory. */
 static graft_status make_like(const loading *l, const gr_view *view, graft_tensor **like) {
-  graft_rt_device *device = device_of(l, &l->buffers[view->buffer]);
+  graft_rt_device *device = gr_load_device(l, &l->buffers[view->buffer]);
   graft_storage *storage;
   graft_status status = tns_storage_symbolic(device, 0, UINT64_MAX, &storage);
   if (status) return status;
   status = tns_new(storage, device, view->dtype, view->ndim, view->sizes, view->strides, 0, like);
   if (!status) (*like)->flags |= view->flags;
   tns_storage_release(storage);
-  return status;
-}
-
-/* What it begins with, where the file has that. */
-static graft_status add_value(const loading *l, const file_buffer *b, gr_port *input) {
-  void *bytes;
-  graft_status status = gr_file_read_input(&l->file, input->name, (uint64_t)b->bytes, &bytes);
-  if (status || !bytes) return status;
-  status = graft_tensor_from_host(device_of(l, b), GRAFT_U8, 1, &b->bytes, bytes, &input->value);
-  free(bytes);
   return status;
 }
 
@@ -180,7 +67,7 @@ static graft_status add_input(loading *l, const cJSON *item) {
   b->storage = tns_release_to_storage(input);
   gr_buffer *made = &l->graph->buffers[l->graph->nbuffers - 1];
   made->on_host = b->on_host; /* also where the graph's device is the host's */
-  if (made->bytes == (uint64_t)b->bytes) return add_value(l, b, &l->graph->inputs[l->graph->ninputs - 1]);
+  if (made->bytes == (uint64_t)b->bytes) return gr_load_value(l, &l->graph->inputs[l->graph->ninputs - 1]);
   return bad(l, "input %s: its buffer has %lld bytes, its view takes %llu", name, (long long)b->bytes,
              (unsigned long long)made->bytes);
 }
@@ -275,7 +162,7 @@ static graft_status take_tensor(node_call *c, const cJSON *item, graft_tensor **
   gr_view view;
   *t = NULL;
   if (cJSON_IsNull(item)) return GRAFT_OK;
-  graft_status status = read_view(c->l, item, c->schema->name, &view);
+  graft_status status = gr_load_view(c->l, item, c->schema->name, &view);
   if (status) return status;
   status = tensor_of(c->l, &view, c->schema->name, t);
   if (!status) c->tensors[c->ntensors++] = *t;
@@ -308,7 +195,7 @@ static graft_status take_arg(node_call *c, const cJSON *item) {
   } else if (tensor) {
     status = take_tensor(c, tensor, &t);
     *v = fx_tensor(t);
-  } else if (!gr_json_get_value(item, &c->memory, v)) {
+  } else if (!gr_json_get_value(&gr_no_sizes, item, &c->memory, v)) {
     return unfit(c->schema->name, "argument %s is nothing that an argument can be", item->string);
   }
   if (v->kind == GRAFT_VALUE_DEVICE) v->as.device = c->l->device;
@@ -322,7 +209,7 @@ static graft_status take_result(node_call *c, const cJSON *item, uint32_t i) {
   if (cJSON_IsNull(item)) return GRAFT_OK;
   const cJSON *view = field(item, "view");
   if (!view || !gr_json_get_bool(item, "given", &c->given[i])) return unfit(c->schema->name, "its result is no view");
-  graft_status status = read_view(c->l, view, c->schema->name, &c->results[i]);
+  graft_status status = gr_load_view(c->l, view, c->schema->name, &c->results[i]);
   if (status || c->given[i]) return status ? status : take_tensor(c, view, &c->outs[i]);
   const file_buffer *b = &c->l->buffers[c->results[i].buffer];
   if (b->kind == GR_VALUE && !b->storage) return GRAFT_OK;
@@ -460,16 +347,6 @@ static graft_status read_dtype(loading *l) {
   return GRAFT_OK;
 }
 
-/* What is planned for the values of a graph adds their sizes up. */
-static graft_status check_sizes(const loading *l) {
-  uint64_t left = GR_FILE_BYTES_MAX;
-  for (uint32_t i = 0; i < l->graph->nbuffers; i++) {
-    if (l->graph->buffers[i].bytes > left) return bad(l, "its values take more memory than any machine has");
-    left -= l->graph->buffers[i].bytes;
-  }
-  return GRAFT_OK;
-}
-
 static graft_status record_all(const loading *l) {
   graft_status status = graft_graph_record_begin(l->graph);
   if (status) return status;
@@ -477,7 +354,13 @@ static graft_status record_all(const loading *l) {
   if (!status) status = add_outputs(l);
   graft_status ended = graft_graph_record_end(l->graph);
   if (!status) status = ended;
-  return status ? status : check_sizes(l);
+  return status ? status : gr_check_bytes(l->graph);
+}
+
+static graft_status load_nodes(loading *l) {
+  graft_status status = gr_load_constants(l);
+  if (!status) status = add_inputs(l);
+  return status ? status : record_all(l);
 }
 
 static graft_status load(loading *l) {
@@ -485,10 +368,8 @@ static graft_status load(loading *l) {
   const bool grad = graft_grad_mode_set(false);
   graft_status status = read_dtype(l);
   if (!status) status = check_ops(l);
-  if (!status) status = read_buffers(l);
-  if (!status) status = add_constants(l);
-  if (!status) status = add_inputs(l);
-  if (!status) status = record_all(l);
+  if (!status) status = gr_load_buffers(l);
+  if (!status) status = l->file.has_open_sizes ? gr_load_script(l) : load_nodes(l);
   dt_set_default(dtype);
   graft_grad_mode_set(grad);
   return status;

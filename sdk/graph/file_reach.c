@@ -27,15 +27,27 @@ static void mark_view(const gr_view *view, uint32_t buffer, unsigned char *seen)
   if (view->buffer == buffer && tns_numel(view->ndim, view->sizes) > 0) mark_dim(view, 0, view->offset, seen);
 }
 
-graft_status gr_clear_unseen(const graft_graph *graph, uint32_t buffer, unsigned char *bytes) {
-  const uint64_t count = graph->buffers[buffer].bytes;
-  unsigned char *seen = calloc(1, count + 1);
-  if (!seen) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to write a graph");
+static void mark_nodes(const graft_graph *graph, uint32_t buffer, unsigned char *seen) {
   for (uint32_t n = 0; n < graph->nnodes; n++) {
     const gr_node *node = graph->nodes[n];
     for (uint32_t i = 0; i < node->noperands; i++) mark_view(&node->operands[i].view, buffer, seen);
   }
   for (uint32_t i = 0; i < graph->noutputs; i++) mark_view(&graph->outputs[i].view, buffer, seen);
+}
+
+/* Of open sizes: what the calls name. Views that they make of it, at any size, are of that. */
+static void mark_constants(const gr_script *script, uint32_t buffer, unsigned char *seen) {
+  for (uint32_t i = 0; i < script->nconstants; i++) mark_view(&script->constants[i].view, buffer, seen);
+}
+
+graft_status gr_clear_unseen(const graft_graph *graph, uint32_t buffer, unsigned char *bytes) {
+  const uint64_t count = graph->buffers[buffer].bytes;
+  unsigned char *seen = calloc(1, count + 1);
+  if (!seen) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to write a graph");
+  if (graph->script)
+    mark_constants(graph->script, buffer, seen);
+  else
+    mark_nodes(graph, buffer, seen);
   for (uint64_t i = 0; i < count; i++) {
     if (!seen[i]) bytes[i] = 0;
   }

@@ -186,11 +186,12 @@ static graft_status read_graph(gr_file *f) {
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, GR_FILE_GRAPH));
   if (!version || !text)
     return bad(f, "it is no graph: a safetensors file without \"%s\" and \"%s\"", GR_FILE_VERSION, GR_FILE_GRAPH);
-  if (strcmp(version, GR_FILE_FORMAT) != 0) {
+  f->has_open_sizes = strcmp(version, GR_FILE_OPEN) == 0;
+  if (!f->has_open_sizes && strcmp(version, GR_FILE_FORMAT) != 0) {
     return err_about(GRAFT_INCOMPATIBLE, f->path,
-                     "it has format %.20s, and this libgraft (%s) reads format %s; save it anew with this one, or "
-                     "load it with the one that wrote it",
-                     version, graft_version(), GR_FILE_FORMAT);
+                     "it has format %.20s, and this libgraft (%s) reads formats " GR_FILE_FORMAT " and " GR_FILE_OPEN
+                     "; save it anew with this one, or load it with the one that wrote it",
+                     version, graft_version());
   }
   return parse(f, "its graph", text, strlen(text), &f->graph);
 }

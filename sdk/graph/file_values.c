@@ -64,20 +64,32 @@ static cJSON *json_float(double value) {
   return cJSON_CreateString(text);
 }
 
-static cJSON *json_scalar(const graft_scalar *s) {
+cJSON *gr_json_number(const gr_sizes *sizes, int64_t value) {
+  if (!gr_is_open(sizes, value)) return gr_json_int(value);
+  cJSON *object = cJSON_CreateObject();
+  return gr_json_whole(object, gr_json_put(object, "size", gr_json_int(value - GR_SIZE_FIRST)));
+}
+
+cJSON *gr_json_numbers(const gr_sizes *sizes, const int64_t *items, int64_t count) {
+  cJSON *array = cJSON_CreateArray();
+  bool good = true;
+  for (int64_t i = 0; i < count && good; i++) good = gr_json_append(array, gr_json_number(sizes, items[i]));
+  return gr_json_whole(array, good);
+}
+
+static cJSON *json_scalar(const gr_sizes *sizes, const graft_scalar *s) {
   cJSON *array = cJSON_CreateArray();
   bool good = gr_json_append(array, cJSON_CreateString(graft_dtype_name(s->dtype)));
   if (s->dtype == GRAFT_F64) return gr_json_whole(array, good && gr_json_append(array, json_float(s->value.f)));
+  if (s->dtype == GRAFT_I64)
+    return gr_json_whole(array, good && gr_json_append(array, gr_json_number(sizes, s->value.i)));
   if (s->dtype != GRAFT_C128) return gr_json_whole(array, good && gr_json_append(array, gr_json_int(s->value.i)));
   good = good && gr_json_append(array, json_float(s->value.c[0])) && gr_json_append(array, json_float(s->value.c[1]));
   return gr_json_whole(array, good);
 }
 
 cJSON *gr_json_ints(const int64_t *items, int64_t count) {
-  cJSON *array = cJSON_CreateArray();
-  bool good = true;
-  for (int64_t i = 0; i < count && good; i++) good = gr_json_append(array, gr_json_int(items[i]));
-  return gr_json_whole(array, good);
+  return gr_json_numbers(&gr_no_sizes, items, count);
 }
 
 cJSON *gr_json_view(const gr_view *view, uint32_t buffer) {
@@ -92,19 +104,23 @@ cJSON *gr_json_view(const gr_view *view, uint32_t buffer) {
   return gr_json_whole(object, good);
 }
 
-static cJSON *json_list(const graft_value *v) {
-  if (v->kind == GRAFT_VALUE_INTS) return gr_json_ints(v->as.ints, v->count);
+static cJSON *json_list(const gr_sizes *sizes, const graft_value *v) {
+  if (v->kind == GRAFT_VALUE_INTS) return gr_json_numbers(sizes, v->as.ints, v->count);
   cJSON *array = cJSON_CreateArray();
   bool good = true;
   for (uint32_t i = 0; i < v->count && good; i++) {
     switch (v->kind) {
       case GRAFT_VALUE_FLOATS: good = gr_json_append(array, json_float(v->as.floats[i])); break;
-      case GRAFT_VALUE_SCALARS: good = gr_json_append(array, json_scalar(&v->as.scalars[i])); break;
+      case GRAFT_VALUE_SCALARS: good = gr_json_append(array, json_scalar(sizes, &v->as.scalars[i])); break;
       default: good = gr_json_append(array, cJSON_CreateBool(v->as.mask[i])); break;
     }
   }
   return gr_json_whole(array, good);
 }
+
+const char *const gr_file_size_ops[] = {
+    [GRAFT_SIZE_ADD] = "add", [GRAFT_SIZE_SUB] = "sub", [GRAFT_SIZE_MUL] = "mul", [GRAFT_SIZE_DIV] = "div",
+    [GRAFT_SIZE_MOD] = "mod", [GRAFT_SIZE_MIN] = "min", [GRAFT_SIZE_MAX] = "max"};
 
 /* What an argument is called by, by its kind; NULL: not here. */
 static const char *const kinds[] = {
@@ -121,25 +137,25 @@ static const char *const formats[] = {[GRAFT_FORMAT_DEFAULT] = "default",
                                       [GRAFT_FORMAT_CHANNELS_LAST_3D] = "channels_last_3d"};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-static cJSON *json_payload(const graft_value *v) {
+static cJSON *json_payload(const gr_sizes *sizes, const graft_value *v) {
   switch (v->kind) {
-    case GRAFT_VALUE_INT: return gr_json_int(v->as.i);
+    case GRAFT_VALUE_INT: return gr_json_number(sizes, v->as.i);
     case GRAFT_VALUE_FLOAT: return json_float(v->as.f);
     case GRAFT_VALUE_BOOL: return cJSON_CreateBool(v->as.i != 0);
-    case GRAFT_VALUE_SCALAR: return json_scalar(&v->as.scalar);
+    case GRAFT_VALUE_SCALAR: return json_scalar(sizes, &v->as.scalar);
     case GRAFT_VALUE_STR: return cJSON_CreateString(v->as.str);
     case GRAFT_VALUE_DTYPE: return cJSON_CreateString(v->as.dtype ? graft_dtype_name(v->as.dtype) : "none");
     case GRAFT_VALUE_DEVICE: return cJSON_CreateString(v->as.device ? "graph" : "none");
     case GRAFT_VALUE_MEMORY_FORMAT:
       return cJSON_CreateString(v->as.i >= 0 && v->as.i < FORMATS ? formats[v->as.i] : "");
-    default: return json_list(v);
+    default: return json_list(sizes, v);
   }
 }
 
-cJSON *gr_json_value(const graft_value *v) {
+cJSON *gr_json_value(const gr_sizes *sizes, const graft_value *v) {
   cJSON *object = cJSON_CreateObject();
-  return gr_json_whole(object,
-                       v->kind < KINDS && kinds[v->kind] && gr_json_put(object, kinds[v->kind], json_payload(v)));
+  return gr_json_whole(
+      object, v->kind < KINDS && kinds[v->kind] && gr_json_put(object, kinds[v->kind], json_payload(sizes, v)));
 }
 
 /* --- from JSON --- */
@@ -158,6 +174,24 @@ bool gr_json_get_int(const cJSON *item, int64_t *to) {
   long long value = strtoll(text, &end, 10);
   if (errno || *end || end == text) return false;
   return *to = value, true;
+}
+
+/* A number that is plainly one must not look like a name. */
+static bool looks_open(int64_t value) {
+  return value >= GR_SIZE_FIRST && value < GR_SIZE_FIRST + GR_SIZES_MOST;
+}
+
+bool gr_json_get_number(const gr_sizes *sizes, const cJSON *item, int64_t *to) {
+  uint32_t index;
+  int64_t value;
+  if (!cJSON_IsObject(item)) {
+    if (!gr_json_get_int(item, &value) || (sizes->count && looks_open(value))) return false;
+    return *to = value, true;
+  }
+  const cJSON *size = item->child;
+  if (!size || size->next || !size->string || strcmp(size->string, "size") != 0) return false;
+  if (!gr_json_get_index(size, &index) || index >= sizes->count) return false;
+  return *to = GR_SIZE_FIRST + index, true;
 }
 
 bool gr_json_get_index(const cJSON *item, uint32_t *to) {
@@ -191,7 +225,7 @@ static bool get_float(const cJSON *item, double *to) {
   return true;
 }
 
-static bool get_scalar(const cJSON *item, graft_scalar *to) {
+static bool get_scalar(const gr_sizes *sizes, const cJSON *item, graft_scalar *to) {
   graft_scalar s = {0};
   if (!cJSON_IsArray(item) || !item->child || !gr_json_get_dtype(item->child, &s.dtype)) return false;
   const cJSON *first = item->child->next, *second = first ? first->next : NULL;
@@ -201,7 +235,7 @@ static bool get_scalar(const cJSON *item, graft_scalar *to) {
     case GRAFT_F64: good = get_float(first, &s.value.f); break;
     case GRAFT_C128: good = get_float(first, &s.value.c[0]) && get_float(second, &s.value.c[1]); break;
     case GRAFT_BOOL: good = gr_json_get_int(first, &s.value.i) && s.value.i >= 0 && s.value.i <= 1; break;
-    case GRAFT_I64:
+    case GRAFT_I64: good = gr_json_get_number(sizes, first, &s.value.i); break;
     case GRAFT_U64: good = gr_json_get_int(first, &s.value.i); break;
     default: break;
   }
@@ -220,11 +254,11 @@ static bool get_items(const cJSON *array, int32_t most, int64_t *items, int32_t 
   return *count = n, true;
 }
 
-static const char *check_view(const gr_view *v) {
+const char *gr_view_problem(const gr_view *v) {
   if (tns_numel(v->ndim, v->sizes) < 0) return "its sizes overflow";
   int64_t end;
   if (tns_extent_bytes(v->dtype, v->ndim, v->sizes, v->strides, v->offset) < 0 ||
-      __builtin_mul_overflow(v->offset, (int64_t)dt_bytes(v->dtype), &end) || end > GR_FILE_BYTES_MAX)
+      __builtin_mul_overflow(v->offset, (int64_t)dt_bytes(v->dtype), &end) || end > GR_BYTES_MAX)
     return "the places of its elements overflow";
   if (v->flags & TNS_CONJ && !dt_is_complex(v->dtype)) return "it is conjugate and not complex";
   if (v->flags & TNS_NEG && (v->dtype == GRAFT_BOOL || dt_is_unsigned(v->dtype))) return "it is negative and unsigned";
@@ -247,7 +281,7 @@ const char *gr_json_get_view(const cJSON *object, gr_view *view) {
   if (!gr_json_get_bool(object, "conjugate", &conjugate) || !gr_json_get_bool(object, "negative", &negative))
     return "its bits are neither true nor false";
   v.flags = (conjugate ? TNS_CONJ : 0u) | (negative ? TNS_NEG : 0u);
-  const char *problem = check_view(&v);
+  const char *problem = gr_view_problem(&v);
   if (!problem) *view = v;
   return problem;
 }
@@ -260,16 +294,16 @@ static size_t item_bytes(graft_value_kind kind) {
   }
 }
 
-static bool get_item(const cJSON *item, graft_value_kind kind, void *to) {
+static bool get_item(const gr_sizes *sizes, const cJSON *item, graft_value_kind kind, void *to) {
   switch (kind) {
-    case GRAFT_VALUE_INTS: return gr_json_get_int(item, to);
+    case GRAFT_VALUE_INTS: return gr_json_get_number(sizes, item, to);
     case GRAFT_VALUE_FLOATS: return get_float(item, to);
-    case GRAFT_VALUE_SCALARS: return get_scalar(item, to);
+    case GRAFT_VALUE_SCALARS: return get_scalar(sizes, item, to);
     default: *(uint8_t *)to = cJSON_IsTrue(item); return cJSON_IsBool(item);
   }
 }
 
-static bool get_list(const cJSON *array, arena *memory, graft_value *v) {
+static bool get_list(const gr_sizes *sizes, const cJSON *array, arena *memory, graft_value *v) {
   if (!cJSON_IsArray(array)) return false;
   const int count = cJSON_GetArraySize(array);
   const size_t bytes = item_bytes(v->kind);
@@ -279,7 +313,7 @@ static bool get_list(const cJSON *array, arena *memory, graft_value *v) {
   v->as.str = items; /* the pointers of a value are one */
   const cJSON *item;
   cJSON_ArrayForEach(item, array) {
-    if (!get_item(item, v->kind, items)) return false;
+    if (!get_item(sizes, item, v->kind, items)) return false;
     items += bytes;
   }
   return true;
@@ -296,27 +330,27 @@ static bool is_text(const cJSON *item, const char *text) {
   return cJSON_IsString(item) && strcmp(item->valuestring, text) == 0;
 }
 
-static bool get_payload(const cJSON *item, arena *memory, graft_value *v) {
+static bool get_payload(const gr_sizes *sizes, const cJSON *item, arena *memory, graft_value *v) {
   switch (v->kind) {
-    case GRAFT_VALUE_INT: return gr_json_get_int(item, &v->as.i);
+    case GRAFT_VALUE_INT: return gr_json_get_number(sizes, item, &v->as.i);
     case GRAFT_VALUE_FLOAT: return get_float(item, &v->as.f);
     case GRAFT_VALUE_BOOL: v->as.i = cJSON_IsTrue(item); return cJSON_IsBool(item);
-    case GRAFT_VALUE_SCALAR: return get_scalar(item, &v->as.scalar);
+    case GRAFT_VALUE_SCALAR: return get_scalar(sizes, item, &v->as.scalar);
     case GRAFT_VALUE_STR: v->as.str = cJSON_GetStringValue(item); return v->as.str != NULL;
     case GRAFT_VALUE_DTYPE: return is_text(item, "none") || gr_json_get_dtype(item, &v->as.dtype);
     case GRAFT_VALUE_DEVICE: return is_text(item, "graph") || is_text(item, "none");
     case GRAFT_VALUE_MEMORY_FORMAT: return get_format(item, &v->as.i);
-    default: return get_list(item, memory, v);
+    default: return get_list(sizes, item, memory, v);
   }
 }
 
-bool gr_json_get_value(const cJSON *object, arena *memory, graft_value *value) {
+bool gr_json_get_value(const gr_sizes *sizes, const cJSON *object, arena *memory, graft_value *value) {
   const cJSON *item = cJSON_IsObject(object) ? object->child : NULL;
   if (!item || item->next || !item->string) return false;
   for (graft_value_kind kind = 0; kind < KINDS; kind++) {
     graft_value v = {.kind = kind};
     if (!kinds[kind] || strcmp(kinds[kind], item->string) != 0) continue;
-    if (!get_payload(item, memory, &v)) return false;
+    if (!get_payload(sizes, item, memory, &v)) return false;
     if (kind == GRAFT_VALUE_DEVICE && is_text(item, "none")) v.kind = GRAFT_VALUE_NONE;
     return *value = v, true;
   }

@@ -63,6 +63,12 @@ static void number_view(writer *w, const gr_view *view) {
   if (b->constant) w->constants[w->nconstants++] = view->buffer;
 }
 
+/* Of open sizes: what the calls name, which the nodes of one size need not see all of. */
+static void number_constants(writer *w) {
+  const gr_script *script = w->graph->script;
+  for (uint32_t i = 0; i < script->nconstants; i++) number_view(w, &script->constants[i].view);
+}
+
 static void number_all(writer *w) {
   const graft_graph *graph = w->graph;
   for (uint32_t i = 0; i < graph->ninputs; i++) number_view(w, &graph->inputs[i].view);
@@ -82,7 +88,10 @@ static graft_status take_numbers(writer *w) {
   w->constants = arena_take(&w->memory, bytes);
   if (!w->numbers || !w->views || !w->buffers || !w->constants) return no_memory();
   for (uint32_t i = 0; i < w->graph->nbuffers; i++) w->numbers[i] = GR_NONE;
-  number_all(w);
+  if (w->graph->script)
+    number_constants(w);
+  else
+    number_all(w);
   return GRAFT_OK;
 }
 
@@ -148,7 +157,8 @@ static bool put_args(const writer *w, const gr_node *node, cJSON *object) {
   for (uint32_t i = 0; i < node->nargs && good; i++) {
     const graft_value *v = &node->args[i];
     if (v->kind == GRAFT_VALUE_NONE) continue;
-    good = gr_json_put(args, node->schema->args[i].name, is_tensor(v) ? json_tensors(w, node, v) : gr_json_value(v));
+    good = gr_json_put(args, node->schema->args[i].name,
+                       is_tensor(v) ? json_tensors(w, node, v) : gr_json_value(&gr_no_sizes, v));
   }
   return gr_json_put(object, "args", args) && good;
 }
@@ -184,13 +194,24 @@ static int by_name(const void *a, const void *b) {
   return strcmp((*x)->name, (*y)->name);
 }
 
+/* The ops of all calls; there is room for them. */
+static uint32_t list_schemas(const graft_graph *graph, const op_schema **schemas) {
+  uint32_t count = 0;
+  const gr_script *script = graph->script;
+  for (uint32_t n = 0; !script && n < graph->nnodes; n++) schemas[count++] = graph->nodes[n]->schema;
+  for (uint32_t n = 0; script && n < script->nentries; n++) {
+    if (script->entries[n]->act == GR_CALL) schemas[count++] = op_schema_of(script->entries[n]->op_id);
+  }
+  return count;
+}
+
 /* Each op once, by its name, and the hash of its schema. */
 static cJSON *json_ops(const writer *w) {
-  const uint32_t count = w->graph->nnodes;
-  const op_schema **schemas = calloc(count + 1u, sizeof *schemas);
+  const uint32_t most = w->graph->script ? w->graph->script->nentries : w->graph->nnodes;
+  const op_schema **schemas = calloc(most + 1u, sizeof *schemas);
   cJSON *object = schemas ? cJSON_CreateObject() : NULL;
   bool good = object != NULL;
-  for (uint32_t n = 0; good && n < count; n++) schemas[n] = w->graph->nodes[n]->schema;
+  const uint32_t count = good ? list_schemas(w->graph, schemas) : 0;
   if (good) qsort(schemas, count, sizeof *schemas, by_name);
   for (uint32_t n = 0; n < count && good; n++) {
     char hash[17];
@@ -202,15 +223,20 @@ static cJSON *json_ops(const writer *w) {
   return gr_json_whole(object, good);
 }
 
+static bool put_nodes(cJSON *root, const writer *w) {
+  const graft_graph *graph = w->graph;
+  return gr_json_put(root, "inputs", json_ports(w, graph->inputs, graph->ninputs)) &&
+         gr_json_put(root, "nodes", json_nodes(w)) &&
+         gr_json_put(root, "outputs", json_ports(w, graph->outputs, graph->noutputs));
+}
+
 /* The graph's JSON as text, the caller's. */
 static char *graph_text(const writer *w) {
   const graft_graph *graph = w->graph;
   cJSON *root = cJSON_CreateObject();
   bool good = gr_json_put(root, "default_dtype", cJSON_CreateString(graft_dtype_name(graph->default_dtype))) &&
               gr_json_put(root, "ops", json_ops(w)) && gr_json_put(root, "buffers", json_buffers(w)) &&
-              gr_json_put(root, "inputs", json_ports(w, graph->inputs, graph->ninputs)) &&
-              gr_json_put(root, "nodes", json_nodes(w)) &&
-              gr_json_put(root, "outputs", json_ports(w, graph->outputs, graph->noutputs));
+              (graph->script ? gr_json_put_script(root, graph, w->numbers) : put_nodes(root, w));
   char *text = good ? cJSON_PrintUnformatted(root) : NULL;
   cJSON_Delete(root);
   return text;
@@ -281,8 +307,9 @@ static void order_tensors(writer *w) {
 
 static cJSON *json_header(const writer *w, const char *graph) {
   cJSON *header = cJSON_CreateObject(), *metadata = cJSON_CreateObject();
-  bool good = gr_json_put(metadata, GR_FILE_VERSION, cJSON_CreateString(GR_FILE_FORMAT)) &&
-              gr_json_put(metadata, GR_FILE_GRAPH, cJSON_CreateString(graph));
+  bool good =
+      gr_json_put(metadata, GR_FILE_VERSION, cJSON_CreateString(w->graph->script ? GR_FILE_OPEN : GR_FILE_FORMAT)) &&
+      gr_json_put(metadata, GR_FILE_GRAPH, cJSON_CreateString(graph));
   good = gr_json_put(header, GR_FILE_METADATA, metadata) && good;
   int64_t end = 0;
   for (uint32_t i = 0; i < w->ntensors && good; i++) good = put_tensor(&w->tensors[w->order[i]], header, &end);
@@ -350,10 +377,11 @@ static graft_status check_graph(const graft_graph *graph) {
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_save: the recording of the graph has ended: %s",
                    graph->failure);
   }
-  if (graph->script)
-    return err_set(GRAFT_UNIMPLEMENTED,
-                   "graft_graph_save: the graph has open sizes, which a file has no place for yet");
   graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; graph->script && i < graph->script->sizes.count && !status; i++) {
+    const gr_size *size = &graph->script->sizes.items[i];
+    if (size->op == GR_SIZE_OPEN) status = gr_check_name("size", size->name);
+  }
   for (uint32_t i = 0; i < graph->ninputs && !status; i++) status = gr_check_name("input", graph->inputs[i].name);
   for (uint32_t i = 0; i < graph->noutputs && !status; i++) status = gr_check_name("output", graph->outputs[i].name);
   return status;

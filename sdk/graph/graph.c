@@ -191,6 +191,16 @@ graft_status gr_clone(const graft_graph *graph, graft_graph **clone) {
   return status;
 }
 
+graft_status gr_check_bytes(const graft_graph *graph) {
+  uint64_t left = GR_BYTES_MAX;
+  for (uint32_t i = 0; i < graph->nbuffers; i++) {
+    if (graph->buffers[i].bytes > left)
+      return err_set(GRAFT_INVALID_ARGUMENT, "the values of the graph take more memory than any machine has");
+    left -= graph->buffers[i].bytes;
+  }
+  return GRAFT_OK;
+}
+
 bool gr_same_view(const gr_view *a, const gr_view *b) {
   size_t dims = (size_t)a->ndim * sizeof *a->sizes;
   return a->buffer == b->buffer && a->dtype == b->dtype && a->flags == b->flags && a->ndim == b->ndim &&

@@ -31,6 +31,8 @@
 #include "graph/sizes.h"
 
 #define GR_NONE UINT32_MAX
+/* All values of a graph together: what is planned for them can't overflow. */
+#define GR_BYTES_MAX (INT64_C(1) << 62)
 
 /* Elements of a buffer; offset and strides count elements of dtype. */
 typedef struct gr_view {
@@ -169,6 +171,8 @@ struct graft_graph {
 
 /* --- graph.c --- */
 graft_status gr_new(graft_rt_device *device, graft_graph **graph);
+/* The error of a graph whose values take more memory than can be planned. */
+graft_status gr_check_bytes(const graft_graph *graph);
 graft_status gr_clone(const graft_graph *graph, graft_graph **clone);
 graft_status gr_add_buffer(graft_graph *graph, gr_kind kind, uint64_t bytes, uint32_t *index);
 graft_status gr_add_port(graft_graph *graph, gr_port **ports, uint32_t *count, const char *name, const gr_view *view);
@@ -205,6 +209,14 @@ graft_status gr_constant_view(graft_graph *graph, const char *what, graft_tensor
 graft_status gr_new_input(graft_graph *graph, graft_rt_device *device, graft_dtype dtype, int32_t ndim,
                           const int64_t *sizes, const int64_t *strides, graft_tensor **input);
 graft_status gr_add_input(graft_graph *graph, const char *name, graft_tensor *input);
+/* The same; of a graph with open sizes also which these are: names among sizes and strides. sizes NULL: as the input
+ * has them; strides NULL: contiguous. */
+graft_status gr_add_traced_input(graft_graph *graph, const char *name, graft_tensor *input, const int64_t *sizes,
+                                 const int64_t *strides);
+
+/* --- input_values.c --- */
+/* Whether an input has a size, or a stride, that is open, and so no value of its own. */
+bool gr_has_open_size(const graft_graph *graph, const gr_port *port);
 
 /* --- passes.c --- */
 enum {

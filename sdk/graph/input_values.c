@@ -16,17 +16,21 @@ static graft_status view_of(const gr_view *view, graft_tensor *bytes, graft_tens
   return status;
 }
 
+bool gr_has_open_size(const graft_graph *graph, const gr_port *port) {
+  for (int32_t i = 0; port->open && i < port->view.ndim; i++) {
+    if (gr_is_open(&graph->script->sizes, port->open->sizes[i])) return true;
+    if (port->open->strided && gr_is_open(&graph->script->sizes, port->open->strides[i])) return true;
+  }
+  return false;
+}
+
 static graft_status check_value(const graft_graph *graph, uint32_t index, const graft_tensor *value) {
   const gr_port *port = &graph->inputs[index];
   if (tns_recording)
     return err_set(GRAFT_INVALID_ARGUMENT,
                    "graft_graph_input_set_value: this thread records a graph; end that recording first");
-  for (int32_t i = 0; port->open && i < port->view.ndim; i++) {
-    if (!gr_is_open(&graph->script->sizes, port->open->sizes[i]) &&
-        !(port->open->strided && gr_is_open(&graph->script->sizes, port->open->strides[i])))
-      continue;
+  if (gr_has_open_size(graph, port))
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_input_set_value: input %s has an open size", port->name);
-  }
   if (value->dtype == port->view.dtype && tns_has_sizes(value, port->view.ndim, port->view.sizes)) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_input_set_value: input %s is %s%s, its value %s", port->name,
                  graft_dtype_name(port->view.dtype), TNS_INTS(port->view.ndim, port->view.sizes), TNS_SHAPE(value));

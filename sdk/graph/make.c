@@ -130,6 +130,13 @@ static graft_status keep_outs(making *m, const gr_entry *entry, graft_tensor **o
   return status;
 }
 
+/* A call may have given results, and fail after that: its history could not be recorded. */
+static void drop_outs(const gr_entry *entry, graft_tensor **outs) {
+  for (uint32_t i = 0; i < entry->nouts; i++) {
+    if (!entry->outs[i].given) graft_tensor_release(outs[i]);
+  }
+}
+
 static graft_status make_call(making *m, const gr_entry *entry) {
   bool named;
   graft_value *args = gr_with_values(&m->script->sizes, m->values, entry->args, entry->nargs, &m->memory, &named);
@@ -139,7 +146,9 @@ static graft_status make_call(making *m, const gr_entry *entry) {
   for (uint32_t i = 0; i < entry->nouts && !status; i++)
     outs[i] = entry->outs[i].given ? m->tensors[entry->outs[i].value] : NULL;
   if (!status) status = graft_call(entry->op_id, args, entry->nargs, outs, entry->nouts);
-  return status ? status : keep_outs(m, entry, outs);
+  if (!status) return keep_outs(m, entry, outs);
+  if (outs) drop_outs(entry, outs);
+  return status;
 }
 
 /* The gradients that it left in leaves. */
@@ -249,6 +258,7 @@ graft_status gr_make(const graft_graph *open, const int64_t *values, graft_graph
   if (!status) status = make_constants(&m);
   if (!status) status = call_all(&m);
   if (!status) status = name_outputs(&m);
+  if (!status) status = gr_check_bytes(m.graph);
   dt_set_default(dtype);
   for (uint32_t i = 0; m.tensors && i < m.script->nvalues; i++) graft_tensor_release(m.tensors[i]);
   free(m.tensors);

@@ -30,9 +30,8 @@ graft_status gr_add_input(graft_graph *graph, const char *name, graft_tensor *in
   return status ? err_attribute(status, "graft_graph_input") : GRAFT_OK;
 }
 
-/* Of a graph with open sizes also which sizes they are: names among sizes and strides, NULL: as the input has them. */
-static graft_status add_traced_input(graft_graph *graph, const char *name, graft_tensor *input, const int64_t *sizes,
-                                     const int64_t *strides) {
+graft_status gr_add_traced_input(graft_graph *graph, const char *name, graft_tensor *input, const int64_t *sizes,
+                                 const int64_t *strides) {
   graft_status status = gr_add_input(graph, name, input);
   if (status || !graph->script) return status;
   struct gr_open_shape *open = arena_take(&graph->script->store->memory, sizeof *open);
@@ -66,7 +65,7 @@ graft_status graft_graph_input(graft_graph *graph, const char *name, graft_dtype
   graft_status status = gr_new_input(graph, graph->device, dtype, ndim, examples_of(graph, ndim, sizes, size_numbers),
                                      examples_of(graph, ndim, strides, stride_numbers), &made);
   if (status) return status;
-  status = add_traced_input(graph, name, made, sizes, strides);
+  status = gr_add_traced_input(graph, name, made, sizes, strides);
   if (status)
     graft_tensor_release(made);
   else
@@ -89,7 +88,7 @@ graft_status graft_graph_input_like(graft_graph *graph, const char *name, const 
   if (status) return status;
   made->flags |= like->flags & (TNS_CONJ | TNS_NEG);
   if (graft_tensor_requires_grad(like)) status = graft_tensor_set_requires_grad(made, true);
-  if (!status) status = add_traced_input(graph, name, made, NULL, NULL);
+  if (!status) status = gr_add_traced_input(graph, name, made, NULL, NULL);
   if (status)
     graft_tensor_release(made);
   else

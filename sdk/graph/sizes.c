@@ -8,6 +8,8 @@
 
 #include "graph/grow.h"
 
+const gr_sizes gr_no_sizes = {0};
+
 /* --- arithmetic --- */
 
 static int64_t floor_div(int64_t a, int64_t b) {

@@ -32,6 +32,8 @@ typedef struct gr_sizes {
   int64_t *examples; /* what each is while calls are recorded */
   uint32_t count;
 } gr_sizes;
+/* Those of a graph that has none. */
+extern const gr_sizes gr_no_sizes;
 
 static inline bool gr_is_open(const gr_sizes *sizes, int64_t number) {
   return number >= GR_SIZE_FIRST && number < GR_SIZE_FIRST + (int64_t)sizes->count;
