@@ -85,6 +85,12 @@ static graft_tensor *zeros(int64_t rows, int64_t columns) {
   return t;
 }
 
+static graft_tensor *whole_numbers(void) {
+  graft_tensor *t;
+  OK(graft_tensor_from_host(reference(), GRAFT_I32, 2, (int64_t[]){2, 2}, (int32_t[]){1, 2, 3, 4}, &t));
+  return t;
+}
+
 START_TEST(inputs_must_agree) {
   graft_graph *graph = record_sized(&programs[0], 4, 3);
   graft_graph_exec *exec;
@@ -94,12 +100,12 @@ START_TEST(inputs_must_agree) {
     graft_tensor *in[2];
     const char *text;
   } rows[] = {
-      {{zeros(5, 3), zeros(4, 3)},
-       "input b: dimension 0 is 4; expected 5, which is n, where n = 5, m = 3 by other inputs"},
-      {{zeros(5, 3), zeros(5, 2)}, "input b: dimension 1 is 2; expected 3, which is m"},
+      {{zeros(5, 3), zeros(4, 3)}, "input b: dimension 0 is 4; expected 5, which is n, where n = 5 by other inputs"},
+      {{zeros(5, 3), zeros(5, 2)}, "input b: dimension 1 is 2; expected 3, which is m, where m = 3 by other inputs"},
       {{zeros(1001, 1), zeros(1001, 1)}, "input a: dimension 0 is 1001, and the size n goes from 0 to 1000"},
       {{later(host(GRAFT_F32, 1, (float[]){1})), zeros(1, 1)},
-       "input a is f32[1]; the graph was recorded for 2 dimensions"},
+       "input a is f32[1]; the graph was recorded for f32[n,m]"},
+      {{later(whole_numbers()), zeros(1, 1)}, "input a is i32[2,2]; the graph was recorded for f32[n,m]"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_says(graft_graph_run(exec, rows[i].in, 2, out, 2), GRAFT_INVALID_ARGUMENT, rows[i].text);

@@ -180,6 +180,96 @@ START_TEST(values_are_in_the_file) {
 }
 END_TEST
 
+/* x [n,2] by w [2,2] into a sum with y [2 * n], whose last number counts up: w has a value, and is written. */
+static void save_open_graph(void) {
+  graft_graph *graph;
+  graft_tensor *x, *y, *w, *value;
+  int64_t n, twice;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_size(graph, "n", 3, 1, 100, &n));
+  OK(graft_graph_size_of(graph, GRAFT_SIZE_MUL, 2, n, &twice));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 2, (int64_t[]){n, 2}, NULL, &x));
+  OK(graft_graph_input(graph, "y", GRAFT_F32, 1, &twice, NULL, &y));
+  OK(graft_graph_input(graph, "w", GRAFT_F32, 2, (int64_t[]){2, 2}, NULL, &w));
+  OK(graft_graph_record_begin(graph));
+  graft_tensor *flat = CALL(VIEW, T(CALL(MM, T(x), T(w))), INTS(twice));
+  graft_tensor *sum = CALL(ADD_TENSOR, T(flat), T(y));
+  WRITE(w, MUL_TENSOR, T(w), NUMBER(0.5));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "sum", sum));
+  OK(graft_tensor_from_host(reference(), GRAFT_F32, 2, (int64_t[]){2, 2}, (float[]){8, 8, 8, 8}, &value));
+  OK(graft_graph_input_set_value(graph, 2, value));
+  OK(graft_graph_save(graph, file_path));
+  graft_graph_destroy(graph);
+  sweep();
+  release_all((graft_tensor *[]){x, y, w, value}, 4);
+}
+
+/* Ones of a shape, as a file in the folder. */
+static void save_ones(const char *name, int32_t ndim, const int64_t *sizes) {
+  char path[160];
+  float ones[64];
+  graft_tensor *t;
+  for (int i = 0; i < 64; i++) ones[i] = 1;
+  OK(graft_tensor_from_host(reference(), GRAFT_F32, ndim, sizes, ones, &t));
+  snprintf(path, sizeof path, "%s/%s", file_folder, name);
+  OK(cli_npy_write(path, t));
+  graft_tensor_release(t);
+}
+
+START_TEST(open_sizes_are_shown) {
+  save_open_graph();
+  expect_program("graph g", 0,
+                 "sizes:\n  n            from 1 to 100, recorded at 3\n  2*n\n"
+                 "inputs at all sizes:\n  x            f32[n,2]\n  y            f32[2*n]\n  w            f32[2,2]\n"
+                 "at n = 3:\ninputs:\n  x            x f32[3,2]\n");
+  expect_program("graph g --size n=5", 0, "at n = 5:\ninputs:\n  x            x f32[5,2]\n  y            y f32[10]\n");
+  also_says("w f32[2,2], with a value\n");
+  expect_program("graph g --size n=5 --passes", 0, "at n = 5:\ndead: 3 nodes, then 3\n");
+  expect_program("graph g --size n=5 --dot", 0, "x f32[5,2]");
+  ck_assert(strncmp(said, "digraph", 7) == 0);
+  expect_program("graph g --size n=5 --bisect", 0, "agree");
+  expect_program("graph g --json", 0, "\"size\":");
+  expect_program("graph g --size n=0", 1, "--size: the size n is 0, and goes from 1 to 100");
+  expect_program("graph g --size n=x", 1, "--size n=x: 'x' is no number");
+  expect_program("graph g --size m=2", 1, "the graph has no open size m; `graft graph FILE` lists what it has");
+  expect_program("graph g --size n=2 --size n=3", 2, "--size: n is given twice");
+  save_graph();
+  expect_program("graph g --size n=2", 1, "--size n: the graph has no open sizes");
+}
+END_TEST
+
+START_TEST(open_sizes_run) {
+  save_open_graph();
+  save_ones("x2.npy", 2, (int64_t[]){2, 2});
+  save_ones("x4.npy", 2, (int64_t[]){4, 2});
+  save_ones("y4.npy", 1, (int64_t[]){4});
+  save_ones("y8.npy", 1, (int64_t[]){8});
+  expect_program("run g -i x=x2.npy -i y=y4.npy --then -i x=x4.npy -i y=y8.npy -o sum=s.npy --then", 0,
+                 "g on reference:0 at n = 2: 3 nodes, 3 after passes");
+  also_says("output  sum          f32[4]  min 17  max 17  mean 17\n");
+  also_says("g on reference:0 at n = 4: 3 nodes");
+  also_says("written w            f32[2,2]  min 2  max 2  mean 2\noutput  sum          f32[8]  min 9 ");
+  /* The third goes on with what the second left. */
+  also_says("written w            f32[2,2]  min 1  max 1  mean 1\noutput  sum          f32[8]  min 5 ");
+  char path[160];
+  cli_npy npy;
+  snprintf(path, sizeof path, "%s/s.npy", file_folder);
+  OK(cli_npy_read(path, &npy));
+  ck_assert_int_eq(npy.sizes[0], 8);
+  cli_npy_free(&npy);
+  expect_program("run g --random 1", 0, "at n = 3: ");
+  expect_program("run g --random 1 --size n=7 --then --size n=9", 0, "sum          f32[14]");
+  also_says("sum          f32[18]");
+  expect_program("run g -i x=x4.npy --random 1", 0, "at n = 4: ");
+  expect_program("run g -i x=x4.npy -i y=y4.npy", 1, "input y: y4.npy has f32[4]; expected f32[8]");
+  expect_program("run g -i x=x4.npy --size n=5 --random 1", 1, "x: the size n is 4, and 5 by --size");
+  expect_program("run g -i x=x4.npy", 1, "input y is missing: f32[8]");
+  expect_program("run g -i x=y4.npy --random 1", 1, "input x: y4.npy has f32[4]; expected f32[3,2]");
+  expect_program("tiny g --size n=4 -o t.c", 0, "t.c: ");
+}
+END_TEST
+
 /* A file in the order of columns is the same array. */
 START_TEST(columns_are_an_order) {
   save_graph();
@@ -471,6 +561,8 @@ int main(void) {
                               ONCE(missing_inputs_are_drawn),
                               ONCE(inputs_are_as_many_as_wanted),
                               ONCE(values_are_in_the_file),
+                              ONCE(open_sizes_are_shown),
+                              ONCE(open_sizes_run),
                               ONCE(columns_are_an_order),
                               ONCE(arrays_keep_their_bits),
                               ONCE(arrays_are_whole_or_not_written),

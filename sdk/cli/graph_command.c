@@ -58,6 +58,21 @@ static graft_status run_on(const options *o, const graft_graph *graph, const dev
   }
 }
 
+/* As it is at the sizes that are given, where some are open. */
+static graft_status run_at(const options *o, const graft_graph *graph, const devices *d, bool *found) {
+  static const cli_pairs none = {0};
+  const cli_graph_given given = {&o->graph.sizes, o->what == KEY_BISECT ? &o->graph.inputs : &none, NULL};
+  graft_graph *made;
+  char sizes[160];
+  graft_status status = cli_graph_at(graph, &given, sizes, sizeof sizes, &made);
+  if (status) return status;
+  if (!o->what) cli_graph_print_sizes(graph);
+  if (made && o->what != KEY_DOT) printf("at %s:\n", sizes);
+  status = run_on(o, made ? made : graph, d, found);
+  graft_graph_destroy(made);
+  return status;
+}
+
 static int run(const options *o) {
   devices d = {0};
   graft_graph *graph;
@@ -68,7 +83,7 @@ static int run(const options *o) {
   if (!open_devices(o, &d)) return cli_error("graph", CLI_USAGE);
   graft_status status = graft_graph_load(NULL, o->graph.file, &graph); /* what it is does not depend on where it runs */
   if (!status) {
-    status = run_on(o, graph, &d, &found);
+    status = run_at(o, graph, &d, &found);
     graft_graph_destroy(graph);
   }
   if (status) return cli_error("graph", CLI_FAILED);
@@ -126,6 +141,7 @@ int cli_graph(int argc, char **argv) {
       {"device", 'd', "N", 0, "its device (default: 0)", 1},
       {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 1},
       {"against", KEY_AGAINST, "NAME|PATH", 0, "what --bisect holds it against (default: reference)", 1},
+      {"size", CLI_KEY_SIZE, "NAME=N", 0, "an open size (default: as it was recorded); may be repeated", 1},
       {"input", 'i', "NAME=X.npy", 0, "values for --bisect (default: NAME=random:1 for all)", 1},
       {"tolerance", KEY_TOLERANCE, "R", 0,
        "what --bisect lets pass, relative to the largest element of a result; 0: to the bit (default: half of the "
@@ -140,7 +156,9 @@ int cli_graph(int argc, char **argv) {
           "Shows a saved graph: inputs, constants, calls, outputs, and how much memory its values take on a backend. "
           "An "
           "operand is named by what it is of: an input, constant.N, or vN; a view has dtype, sizes, strides and offset "
-          "behind it, and a \"!\" before what is written.\n"
+          "behind it, and a \"!\" before what is written. Of a graph with open sizes these come first, then what it is "
+          "at "
+          "one of each.\n"
           "--bisect runs each node alone, on the backend and on the one it is held against, from the same values, then "
           "the whole graph with passes and without.\v"
           "Exit status: 0 it was shown, or all agrees; 1 the file is wrong, or --bisect found something; 2 usage, or "
@@ -149,5 +167,6 @@ int cli_graph(int argc, char **argv) {
   options o = {.graph.backend = "reference", .against = "reference", .tolerance = -1};
   const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
   cli_pairs_free(&o.graph.inputs);
+  cli_pairs_free(&o.graph.sizes);
   return status;
 }

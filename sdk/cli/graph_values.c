@@ -51,6 +51,7 @@ int cli_take_graph_option(int key, const char *argument, struct argp_state *stat
     case 'b': options->backend = argument; return 0;
     case 'd': options->device = cli_device_number(argument, state); return 0;
     case 'i': cli_take_pair(&options->inputs, argument, "--input", state); return 0;
+    case CLI_KEY_SIZE: cli_take_pair(&options->sizes, argument, "--size", state); return 0;
     case ARGP_KEY_ARG:
       if (options->file) argp_usage(state);
       options->file = argument;
@@ -197,20 +198,27 @@ static graft_status check_names(const graft_graph *graph, const cli_pairs *given
   return GRAFT_OK;
 }
 
+static graft_status take_input(const graft_graph *graph, uint32_t i, graft_rt_device *device, const cli_pairs *given,
+                               const char *otherwise, graft_tensor **input) {
+  graft_graph_port port;
+  graft_status status = graft_graph_input_query(graph, i, &port, sizeof port);
+  if (status) return status;
+  const char *what = cli_pairs_find(given, port.name);
+  if (!what && *input && tns_has_sizes(*input, port.ndim, port.sizes)) return GRAFT_OK;
+  graft_tensor_release(*input);
+  *input = NULL;
+  if (!what && port.has_value) return graft_graph_input_value(graph, i, device, input);
+  return make_input(&port, what ? what : otherwise, device, input);
+}
+
 graft_status cli_graph_inputs(const graft_graph *graph, graft_rt_device *device, const cli_pairs *given,
                               const char *otherwise, graft_tensor **inputs) {
   const uint32_t count = graft_graph_input_count(graph);
   graft_status status = check_names(graph, given);
-  for (uint32_t i = 0; i < count && !status; i++) {
-    graft_graph_port port;
+  for (uint32_t i = 0; i < count && !status; i++) status = take_input(graph, i, device, given, otherwise, &inputs[i]);
+  for (uint32_t i = 0; status && i < count; i++) {
+    graft_tensor_release(inputs[i]);
     inputs[i] = NULL;
-    status = graft_graph_input_query(graph, i, &port, sizeof port);
-    const char *what = status ? NULL : cli_pairs_find(given, port.name);
-    if (!status && !what && port.has_value)
-      status = graft_graph_input_value(graph, i, device, &inputs[i]);
-    else if (!status)
-      status = make_input(&port, what ? what : otherwise, device, &inputs[i]);
-    for (uint32_t k = 0; status && k < i; k++) graft_tensor_release(inputs[k]);
   }
   return status;
 }

@@ -7,17 +7,25 @@
 #include "base/error.h"
 #include "base/whole_file.h"
 #include "cli.h"
+#include "graph/grow.h"
 #include "graph_values.h"
 #include "npy.h"
 
+/* What one run is given. */
+typedef struct one_run {
+  cli_pairs inputs, sizes, outputs;
+} one_run;
+
 typedef struct options {
-  cli_graph_options graph;
+  cli_graph_options graph; /* inputs and sizes: of the run that is read */
+  cli_pairs outputs;
+  one_run *runs; /* those before it, and in the end it, too */
+  uint32_t nruns;
   uint64_t repeat;
   char otherwise[sizeof "random:" + 20]; /* what an input gets that is not given; empty: an error */
-  cli_pairs outputs;
 } options;
 
-enum { KEY_RANDOM = 256 };
+enum { KEY_RANDOM = 256, KEY_THEN };
 
 /* A run, and what it is made of. */
 typedef struct running {
@@ -85,11 +93,11 @@ static graft_tensor **named(const running *r, const char *name) {
 }
 
 /* Before anything runs: a name that is none, or a file that can't be written, must not cost a run. */
-static graft_status check_outputs(const running *r) {
-  for (uint32_t i = 0; i < r->o->outputs.count; i++) {
-    if (named(r, r->o->outputs.items[i].name)) {
+static graft_status check_outputs(const running *r, const cli_pairs *outputs) {
+  for (uint32_t i = 0; i < outputs->count; i++) {
+    if (named(r, outputs->items[i].name)) {
       file_part part;
-      graft_status status = file_open(r->o->outputs.items[i].what, &part);
+      graft_status status = file_open(outputs->items[i].what, &part);
       if (status) return status;
       file_discard(&part);
       continue;
@@ -98,12 +106,12 @@ static graft_status check_outputs(const running *r) {
         GRAFT_INVALID_ARGUMENT,
         "the graph has no output %s, nor an input of that name that it writes; `graft graph %s` lists what it "
         "has",
-        r->o->outputs.items[i].name, r->o->graph.file);
+        outputs->items[i].name, r->o->graph.file);
   }
   return GRAFT_OK;
 }
 
-static graft_status print_all(const running *r) {
+static graft_status print_all(const running *r, const cli_pairs *outputs) {
   graft_status status = GRAFT_OK;
   graft_graph_port port;
   for (uint32_t i = 0; i < r->nin && !status; i++) {
@@ -114,21 +122,40 @@ static graft_status print_all(const running *r) {
     status = graft_graph_output_query(r->graph, i, &port, sizeof port);
     if (!status) status = cli_graph_print_values("output", port.name, r->out[i]);
   }
-  for (uint32_t i = 0; i < r->o->outputs.count && !status; i++)
-    status = cli_npy_write(r->o->outputs.items[i].what, *named(r, r->o->outputs.items[i].name));
+  for (uint32_t i = 0; i < outputs->count && !status; i++)
+    status = cli_npy_write(outputs->items[i].what, *named(r, outputs->items[i].name));
   return status;
 }
 
-static void print_graph(const running *r) {
+/* `sizes`: those that `graph` has of the open ones; empty: none is open. */
+static void print_graph(const running *r, const graft_graph *graph, const char *sizes) {
   graft_graph_exec_info info = {0};
   graft_graph_exec_query(r->exec, &info, sizeof info);
-  printf("%s on %s: %u nodes, %u after passes; %llu bytes of constants, %llu of values in %llu of memory\n",
-         r->o->graph.file, graft_device_text(r->device), graft_graph_node_count(r->graph), info.nodes,
-         (unsigned long long)info.constant_bytes, (unsigned long long)info.value_bytes,
+  printf("%s on %s%s%s: %u nodes, %u after passes; %llu bytes of constants, %llu of values in %llu of memory\n",
+         r->o->graph.file, graft_device_text(r->device), *sizes ? " at " : "", sizes, graft_graph_node_count(graph),
+         info.nodes, (unsigned long long)info.constant_bytes, (unsigned long long)info.value_bytes,
          (unsigned long long)info.arena_bytes);
 }
 
 /* --- the whole --- */
+
+/* At the sizes that its inputs bring. What it is not given is as the run before left it. */
+static graft_status run_one(running *r, const one_run *o) {
+  graft_graph *made;
+  char sizes[160];
+  graft_status status =
+      cli_graph_at(r->graph, &(cli_graph_given){&o->sizes, &o->inputs, r->in}, sizes, sizeof sizes, &made);
+  if (status) return status;
+  const graft_graph *graph = made ? made : r->graph;
+  status = cli_graph_inputs(graph, r->device, &o->inputs, r->o->otherwise[0] ? r->o->otherwise : NULL, r->in);
+  const bool first = !r->exec;
+  if (!status && first) status = graft_graph_compile(r->graph, r->device, NULL, &r->exec);
+  if (!status && first && !made) print_graph(r, graph, sizes);
+  if (!status) status = run_all(r);
+  if (!status && made) print_graph(r, graph, sizes); /* what it is at them shows once it has run */
+  graft_graph_destroy(made);
+  return status ? status : print_all(r, &o->outputs);
+}
 
 static graft_status load_and_run(running *r) {
   graft_status status = graft_graph_load(r->device, r->o->graph.file, &r->graph);
@@ -138,18 +165,9 @@ static graft_status load_and_run(running *r) {
   r->in = calloc(r->nin + 1u, sizeof *r->in);
   r->out = calloc(r->nout + 1u, sizeof *r->out);
   if (!r->in || !r->out) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a run");
-  status = check_outputs(r);
-  if (!status)
-    status =
-        cli_graph_inputs(r->graph, r->device, &r->o->graph.inputs, r->o->otherwise[0] ? r->o->otherwise : NULL, r->in);
-  if (status) {
-    r->nin = 0; /* none is there */
-    return status;
-  }
-  status = graft_graph_compile(r->graph, r->device, NULL, &r->exec);
-  if (!status) print_graph(r);
-  if (!status) status = run_all(r);
-  return status ? status : print_all(r);
+  for (uint32_t i = 0; i < r->o->nruns && !status; i++) status = check_outputs(r, &r->o->runs[i].outputs);
+  for (uint32_t i = 0; i < r->o->nruns && !status; i++) status = run_one(r, &r->o->runs[i]);
+  return status;
 }
 
 static int run(const options *o) {
@@ -166,6 +184,15 @@ static int run(const options *o) {
   return status ? cli_error("run", CLI_FAILED) : CLI_OK;
 }
 
+/* What was given so far is a run's. */
+static void end_run(options *o, struct argp_state *state) {
+  void *runs = o->runs;
+  if (gr_grow(&runs, o->nruns, sizeof *o->runs)) argp_failure(state, CLI_FAILED, 0, "%s", graft_last_error());
+  o->runs = runs;
+  o->runs[o->nruns++] = (one_run){o->graph.inputs, o->graph.sizes, o->outputs};
+  o->graph.inputs = o->graph.sizes = o->outputs = (cli_pairs){0};
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
@@ -178,6 +205,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
       snprintf(o->otherwise, sizeof o->otherwise, "random:%llu",
                (unsigned long long)cli_number(argument, "--random", state));
       return 0;
+    case KEY_THEN: end_run(o, state); return 0;
+    case ARGP_KEY_SUCCESS: end_run(o, state); return 0;
     default: return cli_take_graph_option(key, argument, state, &o->graph);
   }
 }
@@ -189,6 +218,9 @@ int cli_run(int argc, char **argv) {
       {"input", 'i', "NAME=X.npy", 0, "the values of an input; NAME=random:SEED draws some", 0},
       {"random", KEY_RANDOM, "SEED", 0, "draw each input that is not given, as NAME=random:SEED does", 0},
       {"output", 'o', "NAME=Y.npy", 0, "write an output, or an input that the graph writes, to a file", 0},
+      {"size", CLI_KEY_SIZE, "NAME=N", 0, "an open size that no .npy file of an input brings", 0},
+      {"then", KEY_THEN, NULL, 0,
+       "what follows is another run's; inputs that it is not given are as the run before left them", 0},
       {"repeat", 'r', "N", 0, "run it N times, on what the run before left, and say how long it took", 0},
       {0}};
   static const struct argp argp = {
@@ -200,11 +232,16 @@ int cli_run(int argc, char **argv) {
           "-1 "
           "and 1, integers and bools 0 or 1), or has a value in the file. For each output, and each input that is "
           "written, it prints shape, least, "
-          "largest and mean value. bf16 and 8-bit floats are raw bytes in .npy files (V2, V1).\v"
+          "largest and mean value. Open sizes are those of the files. bf16 and 8-bit floats are raw bytes in .npy "
+          "files (V2, V1).\v"
           "Exit status: 0 it ran; 1 file, inputs or run are wrong; 2 usage, or no such plugin."};
   options o = {.graph.backend = "reference", .repeat = 1};
   const int status = argp_parse(&argp, argc, argv, 0, NULL, &o) ? CLI_USAGE : run(&o);
-  cli_pairs_free(&o.graph.inputs);
-  cli_pairs_free(&o.outputs);
+  for (uint32_t i = 0; i < o.nruns; i++) {
+    cli_pairs_free(&o.runs[i].inputs);
+    cli_pairs_free(&o.runs[i].sizes);
+    cli_pairs_free(&o.runs[i].outputs);
+  }
+  free(o.runs);
   return status;
 }

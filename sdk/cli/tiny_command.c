@@ -62,9 +62,23 @@ static graft_status write_source(const options *o, const graft_graph *graph, gra
   return status;
 }
 
+/* Open sizes are fixed there. */
+static graft_status load(const options *o, graft_graph **graph) {
+  graft_graph *made;
+  char sizes[160];
+  graft_status status = graft_graph_load(NULL, o->graph.file, graph);
+  if (status) return status;
+  status =
+      cli_graph_at(*graph, &(cli_graph_given){&o->graph.sizes, &o->graph.inputs, NULL}, sizes, sizeof sizes, &made);
+  if (!status && !made) return GRAFT_OK;
+  graft_graph_destroy(*graph);
+  *graph = made;
+  return status;
+}
+
 static int run(const options *o) {
   graft_graph *graph;
-  graft_status status = graft_graph_load(NULL, o->graph.file, &graph);
+  graft_status status = load(o, &graph);
   if (status) return cli_error("tiny", CLI_FAILED);
   const uint32_t count = graft_graph_input_count(graph);
   graft_tensor **values = calloc(count + 1u, sizeof *values);
@@ -98,6 +112,8 @@ int cli_tiny(int argc, char **argv) {
       {"input", 'i', "NAME=X.npy", 0,
        "the source holds this input, with these first values, as it does one that has a value in FILE; others are "
        "arguments of the call",
+       0},
+      {"size", CLI_KEY_SIZE, "NAME=N", 0, "an open size of FILE, which the source fixes (default: as it was recorded)",
        0},
       {0}};
   static const struct argp argp = {

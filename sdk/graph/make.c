@@ -297,11 +297,13 @@ graft_status gr_check_bound(const graft_graph *open) {
   return GRAFT_OK;
 }
 
-static graft_status check_rank(const gr_port *port, const graft_tensor *t) {
+static graft_status check_kind(const graft_graph *open, const gr_port *port, const graft_tensor *t) {
+  char shape[GR_SIZE_TEXT];
   if (!t) return err_set(GRAFT_INVALID_ARGUMENT, "input %s is NULL", port->name);
-  if (t->ndim == port->view.ndim) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "input %s is %s; the graph was recorded for %d dimensions", port->name,
-                 TNS_SHAPE(t), (int)port->view.ndim);
+  if (t->ndim == port->view.ndim && t->dtype == port->view.dtype) return GRAFT_OK;
+  return err_set(GRAFT_INVALID_ARGUMENT, "input %s is %s; the graph was recorded for %s%s", port->name, TNS_SHAPE(t),
+                 graft_dtype_name(port->view.dtype),
+                 gr_shape_text(&open->script->sizes, port->view.ndim, port->open->sizes, shape, sizeof shape));
 }
 
 static graft_status bind_size(const graft_graph *open, graft_tensor *const *inputs, uint32_t i, int64_t *values) {
@@ -316,28 +318,32 @@ static graft_status bind_size(const graft_graph *open, graft_tensor *const *inpu
                  (long long)s->most);
 }
 
+static graft_status check_dim(const gr_sizes *sizes, const int64_t *values, const gr_port *port, int32_t d,
+                              int64_t is) {
+  const int64_t number = port->open->sizes[d], expected = gr_size_value(sizes, values, number);
+  char formula[GR_SIZE_TEXT], where[GR_SIZE_TEXT];
+  if (is == expected) return GRAFT_OK;
+  if (!gr_is_open(sizes, number))
+    return err_set(GRAFT_INVALID_ARGUMENT, "input %s: dimension %d is %lld; expected %lld", port->name, (int)d,
+                   (long long)is, (long long)expected);
+  return err_set(GRAFT_INVALID_ARGUMENT,
+                 "input %s: dimension %d is %lld; expected %lld, which is %s, where %s by other inputs", port->name,
+                 (int)d, (long long)is, (long long)expected, gr_size_text(sizes, number, formula, sizeof formula),
+                 gr_sizes_of_text(sizes, values, number, where, sizeof where));
+}
+
 static graft_status check_dims(const graft_graph *open, const gr_port *port, const graft_tensor *t,
                                const int64_t *values) {
-  const gr_sizes *sizes = &open->script->sizes;
-  char formula[GR_SIZE_TEXT], where[GR_SIZE_TEXT];
-  for (int32_t d = 0; d < t->ndim; d++) {
-    const int64_t expected = gr_size_value(sizes, values, port->open->sizes[d]);
-    if (t->sizes[d] == expected) continue;
-    return err_set(
-        GRAFT_INVALID_ARGUMENT, "input %s: dimension %d is %lld; expected %lld%s%s, where %s by other inputs",
-        port->name, (int)d, (long long)t->sizes[d], (long long)expected,
-        gr_is_open(sizes, port->open->sizes[d]) ? ", which is " : "",
-        gr_is_open(sizes, port->open->sizes[d]) ? gr_size_text(sizes, port->open->sizes[d], formula, sizeof formula)
-                                                : "",
-        gr_sizes_text(sizes, values, where, sizeof where));
-  }
-  return GRAFT_OK;
+  graft_status status = GRAFT_OK;
+  for (int32_t d = 0; d < t->ndim && !status; d++)
+    status = check_dim(&open->script->sizes, values, port, d, t->sizes[d]);
+  return status;
 }
 
 graft_status gr_bind_sizes(const graft_graph *open, graft_tensor *const *inputs, int64_t *values) {
   const gr_sizes *sizes = &open->script->sizes;
   graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; i < open->ninputs && !status; i++) status = check_rank(&open->inputs[i], inputs[i]);
+  for (uint32_t i = 0; i < open->ninputs && !status; i++) status = check_kind(open, &open->inputs[i], inputs[i]);
   for (uint32_t i = 0; i < sizes->count && !status; i++) {
     if (sizes->items[i].op == GR_SIZE_OPEN) status = bind_size(open, inputs, i, values);
   }

@@ -41,7 +41,7 @@ static graft_status evaluate(const gr_sizes *sizes, uint32_t i, int64_t *values)
   if (compute(s->op, a, b, &values[i]) && values[i] > GR_SIZE_FIRST + GR_SIZES_MOST) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "the size %s is no number that a size can be where %s",
                  gr_size_text(sizes, GR_SIZE_FIRST + i, formula, sizeof formula),
-                 gr_sizes_text(sizes, values, open, sizeof open));
+                 gr_sizes_of_text(sizes, values, GR_SIZE_FIRST + i, open, sizeof open));
 }
 
 graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values) {
@@ -144,15 +144,48 @@ const char *gr_size_text(const gr_sizes *sizes, int64_t number, char *text, size
   return text;
 }
 
-const char *gr_sizes_text(const gr_sizes *sizes, const int64_t *values, char *text, size_t room) {
+const char *gr_shape_text(const gr_sizes *sizes, int32_t ndim, const int64_t *numbers, char *text, size_t room) {
+  printer p = {sizes, text, room, 0};
+  *text = 0;
+  put(&p, "[");
+  for (int32_t i = 0; i < ndim; i++) {
+    if (i) put(&p, ",");
+    put_size(&p, numbers[i], false);
+  }
+  put(&p, "]");
+  return text;
+}
+
+/* `used` NULL: all. */
+static const char *text_of_open(const gr_sizes *sizes, const int64_t *values, const bool *used, char *text,
+                                size_t room) {
   printer p = {sizes, text, room, 0};
   *text = 0;
   for (uint32_t i = 0; i < sizes->count; i++) {
-    if (sizes->items[i].op != GR_SIZE_OPEN) continue;
+    if (sizes->items[i].op != GR_SIZE_OPEN || (used && !used[i])) continue;
     if (p.at) put(&p, ", ");
     put(&p, sizes->items[i].name);
     put(&p, " = ");
     put_number(&p, values[i]);
   }
   return text;
+}
+
+const char *gr_sizes_text(const gr_sizes *sizes, const int64_t *values, char *text, size_t room) {
+  return text_of_open(sizes, values, NULL, text, room);
+}
+
+static void mark(const gr_sizes *sizes, int64_t number, bool *used) {
+  if (gr_is_open(sizes, number)) used[number - GR_SIZE_FIRST] = true;
+}
+
+const char *gr_sizes_of_text(const gr_sizes *sizes, const int64_t *values, int64_t number, char *text, size_t room) {
+  bool used[GR_SIZES_MOST] = {false};
+  mark(sizes, number, used);
+  for (uint32_t i = sizes->count; i-- > 0;) { /* an entry is of earlier ones */
+    if (!used[i] || sizes->items[i].op == GR_SIZE_OPEN) continue;
+    mark(sizes, sizes->items[i].left, used);
+    mark(sizes, sizes->items[i].right, used);
+  }
+  return text_of_open(sizes, values, used, text, room);
 }

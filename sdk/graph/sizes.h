@@ -50,7 +50,11 @@ void gr_sizes_free(gr_sizes *sizes);
 graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values);
 /* A number or name as a formula, cut where `room` ends. */
 const char *gr_size_text(const gr_sizes *sizes, int64_t number, char *text, size_t room);
+/* The same of several: "[n,2*n]". */
+const char *gr_shape_text(const gr_sizes *sizes, int32_t ndim, const int64_t *numbers, char *text, size_t room);
 /* The open sizes and what they are: "batch = 4, length = 17". */
 const char *gr_sizes_text(const gr_sizes *sizes, const int64_t *values, char *text, size_t room);
+/* The same, of those that a number or name follows from. */
+const char *gr_sizes_of_text(const gr_sizes *sizes, const int64_t *values, int64_t number, char *text, size_t room);
 
 #endif
