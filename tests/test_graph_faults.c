@@ -197,10 +197,56 @@ static void swap_output(graft_graph_exec *exec) {
   }
 }
 
+/* --- faults in graphs with open sizes --- */
+
+/* A size stays what it was when it was recorded. */
+static void freeze_size(graft_graph *graph) {
+  const gr_sizes *sizes = &graph->script->sizes;
+  for (uint32_t i = 0; i < graph->script->nentries; i++) {
+    const gr_entry *entry = graph->script->entries[i];
+    for (uint32_t a = 0; a < entry->nargs; a++) {
+      graft_value *v = &entry->args[a];
+      for (uint32_t k = 0; v->kind == GRAFT_VALUE_INTS && k < v->count; k++)
+        ((int64_t *)(uintptr_t)v->as.ints)[k] = gr_size_value(sizes, sizes->examples, v->as.ints[k]);
+    }
+  }
+}
+
+static void round_down_twice(graft_graph *graph) {
+  const gr_sizes *sizes = &graph->script->sizes;
+  for (uint32_t i = 0; i < sizes->count; i++) {
+    if (sizes->items[i].op == GRAFT_SIZE_DIV) sizes->items[i].right = 4;
+  }
+}
+
+static void lose_call(graft_graph *graph) {
+  gr_script *s = graph->script;
+  for (uint32_t i = s->nentries; i-- > 0;) {
+    if (s->entries[i]->act != GR_CALL || !s->entries[i]->outs[0].given) continue;
+    s->nentries--;
+    for (; i < s->nentries; i++) s->entries[i] = s->entries[i + 1];
+    return;
+  }
+}
+
+static void swap_operands(graft_graph *graph) {
+  for (uint32_t i = 0; i < graph->script->nentries; i++) {
+    const gr_entry *entry = graph->script->entries[i];
+    if (entry->act != GR_CALL || entry->nuses != 2) continue;
+    const gr_value_use first = entry->uses[0];
+    entry->uses[0] = entry->uses[1];
+    entry->uses[1] = first;
+  }
+}
+
 static const struct {
   const char *name;
   fuzz_fault fault;
 } faults[] = {
+    {"a size that stays", {.in_open = freeze_size}},
+    {"another formula", {.in_open = round_down_twice}},
+    {"a lost write at other sizes", {.in_open = lose_call}},
+    {"operands in the other order", {.in_open = swap_operands}},
     {"a lost write", {.in_graph = lose_write}},
     {"a lost alias", {.in_graph = lose_alias}},
     {"a shifted view", {.in_graph = shift_view}},

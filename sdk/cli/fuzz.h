@@ -9,7 +9,7 @@
 
 #include "graft/graft.h"
 
-enum { FUZZ_INPUTS = 3, FUZZ_STEPS = 24, FUZZ_VALUES = 64 };
+enum { FUZZ_INPUTS = 3, FUZZ_STEPS = 24, FUZZ_VALUES = 64, FUZZ_SIZES = 4 };
 
 /* One call: a row of the table in fuzz_program.c, and numbers that it makes its choices with. What it picks is found
  * when it runs, among the values that are there, so that a program stays one when steps are left out. */
@@ -24,7 +24,10 @@ typedef struct fuzz_program {
   uint32_t inputs[FUZZ_INPUTS]; /* what each is made of */
   uint64_t outputs;             /* bit n: value n comes out */
   uint32_t passes;              /* which choice of passes */
-  int64_t columns;              /* how long the inputs' last dimension is, where it is not 0 to 2 */
+  /* How long the inputs' dimensions are, where they are not 0 to 2: rows, and columns, their last one. The first pair
+   * is what it is recorded at, the others what it is run at, too, where they are open. */
+  int64_t sizes[FUZZ_SIZES][2];
+  bool open;
 } fuzz_program;
 
 /* The values of one run. Constants are shared by all runs of a program, and not written. */
@@ -34,11 +37,16 @@ typedef struct fuzz_world {
   graft_tensor *values[FUZZ_VALUES]; /* owned */
   bool constant[FUZZ_VALUES];
   graft_status statuses[FUZZ_STEPS];
+  int64_t rows, columns;    /* numbers, or names of open sizes */
+  graft_graph *graph;       /* whose names they are; NULL: they are numbers */
+  const graft_status *only; /* steps that failed are left out; NULL: all are tried */
 } fuzz_world;
 
 void fuzz_make(uint64_t seed, fuzz_program *program);
-/* Inputs and a constant, the same for the same program. */
+/* Inputs of the world's rows and columns, the same for the same program. */
 graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world);
+/* The same inputs of a graph with open sizes, the world's. */
+graft_status fuzz_name_inputs(const fuzz_program *program, fuzz_world *world);
 /* Runs all steps on a world that holds its inputs, one behind the other; those that fail leave no value. With `to`, it
  * prints them. */
 void fuzz_run(const fuzz_program *program, fuzz_world *world, FILE *to);
@@ -50,6 +58,7 @@ typedef struct fuzz_fault {
   void (*in_graph)(graft_graph *graph);
   void (*in_exec)(graft_graph_exec *exec);
   void (*in_loaded)(graft_graph *graph);
+  void (*in_open)(graft_graph *graph); /* with open sizes, which the others are not called with */
 } fuzz_fault;
 
 /* What is said of one program. */

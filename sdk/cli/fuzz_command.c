@@ -34,10 +34,13 @@ static void shrink(fuzz_program *program, graft_rt_device *device, fuzz_report *
 }
 
 static void print(const fuzz_program *program, graft_rt_device *device, const char *why) {
-  fuzz_world world = {.device = device};
-  const int64_t sizes[] = {3, 3};
+  fuzz_world world = {.device = device, .rows = program->sizes[0][0], .columns = program->sizes[0][1]};
+  const int64_t sizes[] = {program->open ? 1 : 3, program->open ? 1 : 3};
   fprintf(stderr, "graft fuzz: a graph differs from its calls (--graphs 1 --seed %llu): %s\n",
           (unsigned long long)program->seed, why);
+  if (program->open)
+    fprintf(stderr, "  (its sizes are open; here it is as recorded, with %lld rows and %lld columns)\n",
+            (long long)world.rows, (long long)world.columns);
   if (!fuzz_fill(program, &world) && !graft_tensor_empty(device, GRAFT_F32, 2, sizes, &world.values[world.count])) {
     world.constant[world.count++] = true;
     fuzz_run(program, &world, stderr);
@@ -99,7 +102,7 @@ int cli_fuzz(int argc, char **argv) {
       .parser = parse,
       .doc =
           "Random programs, views and in-place calls among them, run call by call and as graphs, also as graphs "
-          "that were saved and loaded: results, inputs, "
+          "that were saved and loaded, and of some one graph at several sizes: results, inputs, "
           "what shares memory and random state must agree to the bit. What does not is made small and printed.\v"
           "Exit status: 0 all agree; 1 some do not; 2 usage, or no such plugin."};
   options o = {.backend = "reference", .seed = 1};

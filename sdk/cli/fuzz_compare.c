@@ -23,6 +23,7 @@ typedef struct comparison {
   char *path;                              /* of a file that the graph goes through */
   uint32_t outputs[FUZZ_VALUES], noutputs; /* which values come out */
   graft_status recorded[FUZZ_STEPS];
+  int at; /* which of the program's sizes calls have */
   fuzz_report *report;
 } comparison;
 
@@ -46,12 +47,28 @@ static void add_constant(const comparison *c, fuzz_world *world) {
 
 static bool begin_world(comparison *c, fuzz_world *world) {
   world->device = c->device;
+  world->rows = c->program->sizes[c->at][0];
+  world->columns = c->program->sizes[c->at][1];
   if (fuzz_fill(c->program, world)) return failed(c, "inputs");
   add_constant(c, world);
   return true;
 }
 
 /* --- the graph --- */
+
+/* With open sizes, those of the first pair for examples; where these are the same, they are one. */
+static bool name_sizes(comparison *c, fuzz_world *world) {
+  const int64_t *rows = c->program->sizes[0];
+  bool square = true;
+  for (int i = 0; i < FUZZ_SIZES; i++) square &= c->program->sizes[i][0] == c->program->sizes[i][1];
+  world->graph = c->graph;
+  if (graft_graph_size(c->graph, "n", rows[0], 0, INT64_MAX, &world->rows)) return failed(c, "a size");
+  world->columns = world->rows;
+  if (!square && graft_graph_size(c->graph, "m", rows[1], 0, INT64_MAX, &world->columns)) return failed(c, "a size");
+  if (fuzz_name_inputs(c->program, world)) return failed(c, "an input");
+  add_constant(c, world);
+  return true;
+}
 
 static bool name_inputs(comparison *c, const fuzz_world *like, fuzz_world *world) {
   for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
@@ -75,10 +92,16 @@ static bool name_outputs(comparison *c, const fuzz_world *world) {
   return true;
 }
 
+static void plant(const comparison *c) {
+  if (!c->fault) return;
+  void (*const fault)(graft_graph * graph) = c->program->open ? c->fault->in_open : c->fault->in_graph;
+  if (fault) fault(c->graph);
+}
+
 static bool record(comparison *c, const fuzz_world *like) {
-  fuzz_world world = {.device = c->device};
+  fuzz_world world = {.device = c->device, .only = c->program->open ? like->statuses : NULL};
   if (graft_graph_create(c->device, &c->graph)) return failed(c, "a graph");
-  bool good = name_inputs(c, like, &world);
+  bool good = c->program->open ? name_sizes(c, &world) : name_inputs(c, like, &world);
   if (good && graft_graph_record_begin(c->graph)) good = failed(c, "recording");
   if (good) {
     fuzz_run(c->program, &world, NULL);
@@ -87,7 +110,7 @@ static bool record(comparison *c, const fuzz_world *like) {
   memcpy(c->recorded, world.statuses, sizeof c->recorded);
   if (good) good = name_outputs(c, &world);
   fuzz_empty(&world);
-  if (good && c->fault && c->fault->in_graph) c->fault->in_graph(c->graph);
+  if (good) plant(c);
   if (good && graft_graph_compile(c->graph, c->device, passes[c->program->passes % NPASSES], &c->exec))
     good = failed(c, "compiling");
   graft_graph_exec_info info = {0};
@@ -243,13 +266,68 @@ static bool compare(comparison *c, fuzz_world *calls) {
   return good && compare_file(c, calls, offset);
 }
 
+/* --- open sizes --- */
+
+/* The calls at one pair of sizes: those that could be made at the first one. */
+static bool run_calls(comparison *c, const graft_status *only, fuzz_world *calls, uint64_t *offset) {
+  calls->only = only;
+  if (!begin_world(c, calls)) return false;
+  graft_generator_set_state(graft_generator_default(c->device), c->program->seed, 0);
+  fuzz_run(c->program, calls, NULL);
+  *offset = drawn(c);
+  return true;
+}
+
+/* Where a call can't be made at other sizes, no run can; what it says is not looked at. */
+static bool refuses(comparison *c) {
+  fuzz_world inputs = {.device = c->device};
+  graft_tensor *outs[FUZZ_VALUES] = {NULL};
+  if (!begin_world(c, &inputs)) return false;
+  const bool refused = graft_graph_run(c->exec, inputs.values, FUZZ_INPUTS, outs, c->noutputs) != GRAFT_OK;
+  for (uint32_t i = 0; i < c->noutputs; i++) graft_tensor_release(outs[i]);
+  fuzz_empty(&inputs);
+  return refused || differ(c, "the graph runs at sizes where a call can't be made");
+}
+
+static bool compare_sizes(comparison *c, const graft_status *only) {
+  fuzz_world calls = {0};
+  uint64_t offset;
+  bool fails = false;
+  bool good = run_calls(c, only, &calls, &offset);
+  for (uint32_t i = 0; good && i < c->program->nsteps; i++) fails |= calls.statuses[i] && !only[i];
+  if (good && fails) good = refuses(c);
+  for (int i = 0; i < RUNS && good && !fails; i++) good = compare_run(c, &calls, offset, i > 0);
+  fuzz_empty(&calls);
+  return good;
+}
+
+/* At one pair of sizes it is recorded, and one program for all of them is run at each; in the end as it comes from a
+ * file. */
+static bool compare_open(comparison *c, fuzz_world *calls) {
+  uint64_t offset;
+  if (!run_calls(c, NULL, calls, &offset) || !record(c, calls)) return false;
+  bool good = same_statuses(c, calls);
+  for (c->at = 0; c->at < FUZZ_SIZES && good; c->at++) good = compare_sizes(c, calls->statuses);
+  if (!good) {
+    char why[sizeof c->report->why];
+    snprintf(why, sizeof why, "%s", c->report->why);
+    c->at -= c->at > 0;
+    return differ(c, "at sizes %lld and %lld: %s", (long long)c->program->sizes[c->at][0],
+                  (long long)c->program->sizes[c->at][1], why);
+  }
+  c->at = 0;
+  return compare_file(c, calls, offset);
+}
+
 bool fuzz_agrees(const fuzz_program *program, graft_rt_device *device, const fuzz_fault *fault, fuzz_report *report) {
   comparison c = {.program = program, .device = device, .fault = fault, .report = report};
   fuzz_world calls = {0};
-  const int64_t sizes[] = {3, 3};
+  const int64_t sizes[] = {3, 3}, one[] = {1, 1};
   const float values[] = {1, -2, 3, 0.5f, 0, -1, 2, 4, -0.25f};
-  if (graft_tensor_from_host(device, GRAFT_F32, 2, sizes, values, &c.constant)) return failed(&c, "a constant");
-  bool good = compare(&c, &calls);
+  if (fault && program->open != (fault->in_open != NULL)) return true; /* it is not for this one */
+  if (graft_tensor_from_host(device, GRAFT_F32, 2, program->open ? one : sizes, values, &c.constant))
+    return failed(&c, "a constant");
+  bool good = program->open ? compare_open(&c, &calls) : compare(&c, &calls);
   fuzz_empty(&calls);
   graft_graph_exec_destroy(c.exec);
   graft_graph_destroy(c.graph);

@@ -18,6 +18,7 @@ typedef struct doing {
   const fuzz_step *step;
   fuzz_world *world;
   FILE *to;
+  bool open;          /* sizes: nothing of a step may be chosen by those of the values */
   uint32_t picked[3]; /* values */
   graft_tensor *operands[3];
 } doing;
@@ -28,9 +29,47 @@ static int64_t choose(const doing *d, uint32_t which, int64_t below) {
   return below > 0 ? (int64_t)(d->step->choices[which] % (uint64_t)below) : 0;
 }
 
+/* --- sizes of a program that has open ones: it is given numbers, or names of them while it is recorded --- */
+
+static int64_t formula(const fuzz_world *world, graft_size_op op, int64_t a, int64_t b) {
+  int64_t size = 0;
+  if (world->graph) return graft_graph_size_of(world->graph, op, a, b, &size) ? 0 : size;
+  switch (op) {
+    case GRAFT_SIZE_ADD: return a + b;
+    case GRAFT_SIZE_SUB: return a - b;
+    case GRAFT_SIZE_MUL: return a * b;
+    case GRAFT_SIZE_DIV: return a / b; /* none is below 0 */
+    case GRAFT_SIZE_MIN: return a < b ? a : b;
+    default: return a > b ? a : b;
+  }
+}
+
+/* One that follows from rows and columns. */
+static int64_t size_of(const doing *d, uint32_t which) {
+  const fuzz_world *w = d->world;
+  switch (choose(d, which, 7)) {
+    case 0: return w->rows;
+    case 1: return formula(w, GRAFT_SIZE_MUL, w->rows, 2);
+    case 2: return formula(w, GRAFT_SIZE_DIV, w->rows, 2);
+    case 3: return formula(w, GRAFT_SIZE_ADD, w->rows, w->columns);
+    case 4: return formula(w, GRAFT_SIZE_MAX, formula(w, GRAFT_SIZE_SUB, w->rows, 1), 0);
+    case 5: return formula(w, GRAFT_SIZE_MIN, w->columns, 2);
+    default: return w->columns;
+  }
+}
+
+/* A whole shape: two dimensions of it, or one. */
+static graft_value shape_of(const doing *d, int64_t sizes[2]) {
+  const int64_t kind = choose(d, 0, 4);
+  sizes[0] = kind ? d->world->rows : size_of(d, 1);
+  sizes[1] = kind == 1 ? size_of(d, 1) : d->world->columns;
+  return kind == 2 ? graft_value_ints(sizes + 1, 1) : graft_value_ints(sizes, 2);
+}
+
 static graft_value number_of(const doing *d) {
   static const double numbers[] = {2, -1, 0.5, 0, 3};
   int64_t at = choose(d, 0, 5);
+  if (d->open && choose(d, 1, 3) == 0) return graft_value_scalar(graft_scalar_int(size_of(d, 2)));
   return graft_value_scalar(at < 2 ? graft_scalar_int((int64_t)numbers[at]) : graft_scalar_float(numbers[at]));
 }
 
@@ -124,17 +163,20 @@ static graft_status do_cat(doing *d, uint32_t op, graft_tensor **out) {
   const graft_value args[] = {graft_value_tensors(d->operands, 2), graft_value_int(choose(d, 0, 2))};
   return graft_call(op, args, 2, out, 1);
 }
+/* A shape like that of an operand, or one of open sizes. */
+static graft_value like_shape(const doing *d, const graft_tensor *like, int64_t sizes[2]) {
+  return d->open ? shape_of(d, sizes) : graft_value_ints(like->sizes, (uint32_t)like->ndim);
+}
+
 static graft_status do_random(doing *d, uint32_t op, graft_tensor **out) {
-  const graft_tensor *like = d->operands[0];
-  const graft_value args[] = {graft_value_ints(like->sizes, (uint32_t)like->ndim),
-                              {0},
-                              {0},
-                              {GRAFT_VALUE_DEVICE, 0, {.device = d->world->device}}};
+  int64_t sizes[2];
+  const graft_value args[] = {
+      like_shape(d, d->operands[0], sizes), {0}, {0}, {GRAFT_VALUE_DEVICE, 0, {.device = d->world->device}}};
   return graft_call(op, args, 4, out, 1);
 }
 static graft_status do_full(doing *d, uint32_t op, graft_tensor **out) {
-  const graft_tensor *like = d->operands[0];
-  const graft_value args[] = {graft_value_ints(like->sizes, (uint32_t)like->ndim),
+  int64_t sizes[2];
+  const graft_value args[] = {like_shape(d, d->operands[0], sizes),
                               number_of(d),
                               {0},
                               {0},
@@ -144,8 +186,10 @@ static graft_status do_full(doing *d, uint32_t op, graft_tensor **out) {
 
 /* The gradient of sum(tanh(self * other)) with respect to self. */
 static graft_status do_gradient(doing *d, uint32_t op, graft_tensor **out) {
-  graft_tensor *leaf, *product = NULL, *root = NULL, *sum = NULL;
-  graft_status status = graft_tensor_detach(d->operands[0], &leaf);
+  graft_tensor *leaf = NULL, *product = NULL, *root = NULL, *sum = NULL;
+  const graft_value self = graft_value_tensor(d->operands[0]);
+  graft_status status = d->open ? graft_call(GRAFT_OP_ALIAS, &self, 1, &leaf, 1) /* an op can be followed */
+                                : graft_tensor_detach(d->operands[0], &leaf);
   if (status) return status;
   status = graft_tensor_set_requires_grad(leaf, true);
   const graft_value factors[] = {graft_value_tensor(leaf), graft_value_tensor(d->operands[1])};
@@ -168,11 +212,24 @@ static graft_status do_permute(doing *d, uint32_t op, graft_tensor **out) {
 }
 static graft_status do_select(doing *d, uint32_t op, graft_tensor **out) {
   const graft_tensor *t = d->operands[0];
-  const int64_t dim = choose(d, 0, t->ndim), index = t->ndim ? choose(d, 1, t->sizes[dim]) : 0;
+  const int64_t dim = choose(d, 0, t->ndim);
+  int64_t index = t->ndim && !d->open ? choose(d, 1, t->sizes[dim]) : 0;
+  if (d->open && choose(d, 1, 3))
+    index = choose(d, 2, 2) ? -1 : formula(d->world, GRAFT_SIZE_DIV, d->world->columns, 2);
   const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_int(dim), graft_value_int(index)};
   return graft_call(op, args, 3, out, 1);
 }
+/* From a number or a size to another one. */
+static graft_status slice_open(doing *d, uint32_t op, graft_tensor **out) {
+  const int64_t start = choose(d, 1, 3) ? choose(d, 1, 2) : size_of(d, 2);
+  const int64_t end = choose(d, 2, 3) ? size_of(d, 3) : INT64_MAX;
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_int(choose(d, 0, d->operands[0]->ndim)),
+                              graft_value_int(start), graft_value_int(end), graft_value_int(1 + choose(d, 3, 2))};
+  return graft_call(op, args, 5, out, 1);
+}
+
 static graft_status do_slice(doing *d, uint32_t op, graft_tensor **out) {
+  if (d->open) return slice_open(d, op, out);
   const graft_tensor *t = d->operands[0];
   const int64_t dim = choose(d, 0, t->ndim), size = t->ndim ? t->sizes[dim] : 0, start = choose(d, 1, size + 1);
   const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_int(dim), graft_value_int(start),
@@ -185,12 +242,13 @@ static graft_status do_unsqueeze(doing *d, uint32_t op, graft_tensor **out) {
   return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_int(dim)}, 2, out, 1);
 }
 static graft_status do_expand(doing *d, uint32_t op, graft_tensor **out) {
-  const graft_tensor *like = d->operands[1];
-  const graft_value args[] = {graft_value_tensor(d->operands[0]), graft_value_ints(like->sizes, (uint32_t)like->ndim)};
+  int64_t sizes[2];
+  const graft_value args[] = {graft_value_tensor(d->operands[0]), like_shape(d, d->operands[1], sizes)};
   return graft_call(op, args, 2, out, 1);
 }
 static graft_status do_flatten(doing *d, uint32_t op, graft_tensor **out) {
-  const int64_t all = -1;
+  int64_t all = -1;
+  if (d->open && choose(d, 0, 2)) all = formula(d->world, GRAFT_SIZE_MUL, d->world->rows, d->world->columns);
   return graft_call(op, (graft_value[]){graft_value_tensor(d->operands[0]), graft_value_ints(&all, 1)}, 2, out, 1);
 }
 
@@ -311,8 +369,8 @@ static graft_status run_step(doing *d) {
 void fuzz_run(const fuzz_program *program, fuzz_world *world, FILE *to) {
   for (uint32_t i = 0; to && i < world->count; i++) fprintf(to, "  v%u: %s\n", i, TNS_SHAPE(world->values[i]));
   for (uint32_t i = 0; i < program->nsteps; i++) {
-    doing d = {.step = &program->steps[i], .world = world, .to = to};
-    world->statuses[i] = run_step(&d);
+    doing d = {.step = &program->steps[i], .world = world, .to = to, .open = program->open};
+    world->statuses[i] = world->only && world->only[i] ? world->only[i] : run_step(&d);
   }
 }
 
@@ -321,6 +379,17 @@ void fuzz_empty(fuzz_world *world) {
 }
 
 /* --- programs and their inputs --- */
+
+/* Where rows and columns are one size, there are products of inputs. */
+static void make_sizes(fuzz_program *program, uint64_t *state) {
+  static const int64_t lengths[] = {1, 2, 3, 4, 5, 3, 17, 0};
+  const bool square = draw(state) % 2;
+  for (int i = 0; i < FUZZ_SIZES; i++) {
+    program->sizes[i][0] = lengths[draw(state) % 8];
+    program->sizes[i][1] = lengths[draw(state) % 8];
+    if (square) program->sizes[i][1] = program->sizes[i][0];
+  }
+}
 
 void fuzz_make(uint64_t seed, fuzz_program *program) {
   static const int64_t longs[] = {3, 3, 3,  3,
@@ -336,46 +405,97 @@ void fuzz_make(uint64_t seed, fuzz_program *program) {
   }
   program->outputs = (uint64_t)draw(&state) << 32 | draw(&state);
   program->passes = draw(&state);
-  program->columns = longs[draw(&state) % (sizeof longs / sizeof *longs)];
+  program->sizes[0][0] = 3;
+  program->sizes[0][1] = longs[draw(&state) % (sizeof longs / sizeof *longs)];
+  program->open = draw(&state) % 4 == 0;
+  if (program->open) make_sizes(program, &state);
 }
 
-/* A view of a storage of its own: dense, turned, with gaps, or one row again and again. */
-static graft_status make_input(graft_rt_device *device, uint32_t what, int64_t columns, graft_tensor **input) {
+/* What an input is: dense, turned, with gaps, one row again and again, or off its storage's beginning. */
+typedef struct input_shape {
+  graft_dtype dtype;
+  int32_t ndim;
+  uint32_t layout;
+  int64_t sizes[4], strides[4];
+} input_shape;
+
+/* As tns_contiguous_strides, of numbers and names. */
+static void dense_strides(const fuzz_world *world, input_shape *in) {
+  int64_t stride = 1;
+  for (int32_t i = in->ndim; i-- > 0;) {
+    in->strides[i] = stride;
+    if (i) stride = formula(world, GRAFT_SIZE_MUL, stride, formula(world, GRAFT_SIZE_MAX, in->sizes[i], 1));
+  }
+}
+
+static void lay_out(const fuzz_world *world, input_shape *in) {
+  const int32_t ndim = in->ndim;
+  if (in->layout == 1 && ndim == 2) in->strides[0] = 1, in->strides[1] = in->sizes[0];
+  for (int32_t i = 0; in->layout == 2 && i < ndim; i++)
+    in->strides[i] = formula(world, GRAFT_SIZE_MUL, in->strides[i], 2);
+  if (in->layout == 3 && ndim) in->strides[0] = 0;
+}
+
+/* `all`: it has all rows and columns, so that a run can tell how many there are. */
+static input_shape choose_shape(const fuzz_world *world, bool all, uint64_t *state) {
   static const graft_dtype dtypes[] = {GRAFT_F32,  GRAFT_F32, GRAFT_F32,  GRAFT_F64,
                                        GRAFT_BF16, GRAFT_I64, GRAFT_BOOL, GRAFT_C64};
+  input_shape in = {.dtype = dtypes[draw(state) % 8], .sizes = {1, 1, 1, 1}};
+  in.ndim = (int32_t)(draw(state) % 8 ? 2 : draw(state) % 4);
+  in.layout = draw(state) % 5;
+  if (all) in.ndim = 2;
+  for (int32_t i = 0; i < in.ndim; i++)
+    in.sizes[i] = draw(state) % 10 || all ? i + 1 < in.ndim ? world->rows : world->columns : draw(state) % 3;
+  dense_strides(world, &in);
+  return in;
+}
+
+/* A view of a storage of its own. */
+static graft_status make_input(const fuzz_world *world, uint32_t what, bool all, graft_tensor **input) {
   uint64_t state = what;
-  const graft_dtype dtype = dtypes[draw(&state) % 8];
-  const int32_t ndim = (int32_t)(draw(&state) % 8 ? 2 : draw(&state) % 4);
-  const uint32_t layout = draw(&state) % 5;
-  int64_t sizes[4] = {1, 1, 1, 1}, strides[4], count = 2, first = 0;
-  for (int32_t i = 0; i < ndim; i++) sizes[i] = draw(&state) % 10 ? i + 1 < ndim ? 3 : columns : draw(&state) % 3;
-  tns_contiguous_strides(ndim, sizes, strides);
-  for (int32_t i = 0; i < ndim; i++) count += 4 * sizes[i] * (strides[i] + 1);
-  if (layout == 1 && ndim == 2) strides[0] = 1, strides[1] = sizes[0];
-  for (int32_t i = 0; layout == 2 && i < ndim; i++) strides[i] *= 2;
-  if (layout == 3 && ndim) strides[0] = 0;
-  if (layout == 4) first = 1;
-  unsigned char *bytes = malloc((size_t)count * dt_bytes(dtype));
+  input_shape in = choose_shape(world, all, &state);
+  int64_t count = 2;
+  for (int32_t i = 0; i < in.ndim; i++) count += 4 * in.sizes[i] * (in.strides[i] + 1);
+  lay_out(world, &in);
+  unsigned char *bytes = malloc((size_t)count * dt_bytes(in.dtype));
   if (!bytes) return GRAFT_OUT_OF_MEMORY;
   for (int64_t i = 0; i < count; i++) {
     double x = (double)(draw(&state) % 17) / 4 - 2;
-    dt_store(dtype, bytes + i * (int64_t)dt_bytes(dtype), (dt_value){x, x / 2});
+    dt_store(in.dtype, bytes + i * (int64_t)dt_bytes(in.dtype), (dt_value){x, x / 2});
   }
   graft_tensor *whole;
-  graft_status status = graft_tensor_from_host(device, dtype, 1, &count, bytes, &whole);
+  graft_status status = graft_tensor_from_host(world->device, in.dtype, 1, &count, bytes, &whole);
   free(bytes);
   if (status) return status;
-  status = tns_new(whole->storage, device, dtype, ndim, sizes, strides, first, input);
+  status = tns_new(whole->storage, world->device, in.dtype, in.ndim, in.sizes, in.strides, in.layout == 4, input);
   graft_tensor_release(whole);
   return status;
 }
 
+static void add_input(fuzz_world *world) {
+  world->constant[world->count++] = false;
+}
+
 graft_status fuzz_fill(const fuzz_program *program, fuzz_world *world) {
   for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
-    graft_status status = make_input(world->device, program->inputs[i], program->columns, &world->values[i]);
+    graft_status status = make_input(world, program->inputs[i], program->open && !i, &world->values[i]);
     if (status) return status;
-    world->constant[i] = false;
-    world->count++;
+    add_input(world);
+  }
+  return GRAFT_OK;
+}
+
+graft_status fuzz_name_inputs(const fuzz_program *program, fuzz_world *world) {
+  for (uint32_t i = 0; i < FUZZ_INPUTS; i++) {
+    const char name[] = {(char)('a' + i), 0};
+    uint64_t state = program->inputs[i];
+    input_shape in = choose_shape(world, !i, &state);
+    lay_out(world, &in);
+    const bool dense = in.layout == 0 || in.layout == 4;
+    graft_status status = graft_graph_input(world->graph, name, in.dtype, in.ndim, in.sizes, dense ? NULL : in.strides,
+                                            &world->values[i]);
+    if (status) return status;
+    add_input(world);
   }
   return GRAFT_OK;
 }
