@@ -8,36 +8,45 @@ typedef struct permutation {
 } permutation;
 
 typedef struct memo {
-  ocl_kernel count, begin, place, sort;
+  ocl_kernel count, runs, begin, place, sort;
+  bool has_runs; /* several work-groups look where buckets begin */
   permutation space;
-  uint64_t pairs_bytes, counts_bytes; /* in the workspace: pairs, and behind them counts of buckets, thrice */
+  /* In the workspace: pairs, and behind them what random.cl says of counts. */
+  uint64_t pairs_bytes, counts_bytes, all_counts_bytes;
 } memo;
 
-/* Pairs in a bucket, at most in the mean: a work-item of a GPU waits for each; and work-groups of one that look where
- * buckets begin, each of which reads the counts of all buckets before its own. */
-enum { PER_BUCKET = 16, PER_BUCKET_OF_GPU = 8, SCAN_GROUP = 256, SCAN_GROUPS = 64 };
+/* Pairs in a bucket, at most in the mean; and work-groups of how many work-items look where the buckets of a run begin.
+ */
+enum { PER_BUCKET = 16, PER_BUCKET_OF_GPU = 8, SCAN_GROUP = 256, RUN_LEAST = 4 * SCAN_GROUP, RUNS_MOST = 4096 };
 
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
-  const char *const entries[] = {"count_keys", "begin_buckets", "place_pairs", "sort_buckets"};
-  ocl_kernel *const kernels[] = {&memo->count, &memo->begin, &memo->place, &memo->sort};
   const permutation *space = &memo->space;
-  const size_t local = device->is_cpu ? 1 : 64;
+  const size_t local = device->is_cpu ? 1 : 64, scan = device->is_cpu ? 1 : SCAN_GROUP;
+  const int64_t blocks = ocl_ceil_divide(ocl_ceil_divide((int64_t)space->n, 2), (int64_t)space->per_item);
+  const int64_t scans = ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->run) * (int64_t)scan;
+  const int64_t sorts =
+      device->is_cpu ? ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->buckets_per_item) : (int64_t)space->n;
+  const struct {
+    ocl_kernel *kernel;
+    const char *entry;
+    int64_t items;
+    size_t local;
+  } kernels[] = {{&memo->count, "count_keys", blocks, local},
+                 {&memo->runs, "sum_runs", scans, scan},
+                 {&memo->begin, "begin_buckets", scans, scan},
+                 {&memo->place, "place_pairs", blocks, local},
+                 {&memo->sort, device->is_cpu ? "sort_buckets" : "rank_pairs", sorts, local}};
   const ocl_argument last = OCL_VALUE(*space);
   graft_status status = GRAFT_OK;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define PERMUTE\n#define D %s\n", dtype->name);
-  for (int i = 0; i < 4 && status == GRAFT_OK; i++) {
-    status = ocl_kernel_init(kernels[i], device, &head, "random/random", entries[i]);
-    if (status == GRAFT_OK) status = ocl_kernel_set(kernels[i], 1, &last);
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == GRAFT_OK; i++) {
+    status = ocl_kernel_init(kernels[i].kernel, device, &head, "random/random", kernels[i].entry);
+    if (status == GRAFT_OK) status = ocl_kernel_set(kernels[i].kernel, 1, &last);
+    ocl_kernel_size(kernels[i].kernel, kernels[i].items, kernels[i].local);
   }
   ocl_text_free(&head);
-  const int64_t blocks = ocl_ceil_divide((int64_t)space->n, 2);
-  ocl_kernel_size(&memo->count, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
-  const size_t scan = device->is_cpu ? 1 : SCAN_GROUP;
-  ocl_kernel_size(&memo->begin, ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->run) * (int64_t)scan, scan);
-  ocl_kernel_size(&memo->place, ocl_ceil_divide(blocks, (int64_t)space->per_item), local);
-  ocl_kernel_size(&memo->sort, ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->buckets_per_item), local);
   return status;
 }
 
@@ -55,14 +64,16 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   const uint64_t each = device->is_cpu ? PER_BUCKET : PER_BUCKET_OF_GPU;
   for (; space->buckets * each < n; space->buckets *= 2) space->shift--;
   if (device->is_cpu) space->buckets_per_item = 128;
-  const uint64_t least = 4 * SCAN_GROUP, run = space->buckets / SCAN_GROUPS;
-  space->run = device->is_cpu ? space->buckets : run > least ? run : least;
+  const uint64_t run = space->buckets / RUNS_MOST;
+  space->run = device->is_cpu ? space->buckets : run > RUN_LEAST ? run : RUN_LEAST;
+  memo->has_runs = space->run < space->buckets;
   memo->pairs_bytes = n * 2 * sizeof(uint64_t);
   memo->counts_bytes = space->buckets * sizeof(uint32_t);
+  memo->all_counts_bytes = 3 * memo->counts_bytes + (space->buckets / space->run + 1) * sizeof(uint32_t);
   return make_kernels(memo, device, dtype);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 5, .prepare = prepare};
 
 static graft_status permute(const graft_exec *exec, const graft_philox *philox, const graft_tensor_desc *out) {
   memo *memo;
@@ -71,7 +82,7 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   if (!philox) return GRAFT_UNIMPLEMENTED;
   graft_status status = ocl_memo_get(exec, &memo_type, out, &memo);
   if (status != GRAFT_OK) return status;
-  status = ocl_workspace(exec, memo->pairs_bytes + 3 * memo->counts_bytes, &pairs);
+  status = ocl_workspace(exec, memo->pairs_bytes + memo->all_counts_bytes, &pairs);
   if (status != GRAFT_OK) return status;
   const ocl_place counts = {pairs.buffer, pairs.offset + memo->pairs_bytes};
   const uint64_t first_block = philox->offset / 4;
@@ -79,6 +90,7 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   const ocl_argument count[] = {OCL_PLACE(counts), OCL_VALUE(philox->seed), OCL_VALUE(first_block)};
   if (status == GRAFT_OK) status = ocl_launch(&memo->count, exec->stream, OCL_ALL(count));
   const ocl_argument begin[] = {OCL_PLACE(counts)};
+  if (status == GRAFT_OK && memo->has_runs) status = ocl_launch(&memo->runs, exec->stream, OCL_ALL(begin));
   if (status == GRAFT_OK) status = ocl_launch(&memo->begin, exec->stream, OCL_ALL(begin));
   const ocl_argument place[] = {OCL_PLACE(pairs), OCL_PLACE(counts), OCL_VALUE(philox->seed), OCL_VALUE(first_block)};
   if (status == GRAFT_OK) status = ocl_launch(&memo->place, exec->stream, OCL_ALL(place));

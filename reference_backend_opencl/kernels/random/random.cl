@@ -370,11 +370,11 @@ KERNEL pick_once(PLACE(out), CONST_PLACE(in), PLACE(work), ulong seed, ulong fir
 #endif
 
 #ifdef PERMUTE
-/* (key, place) pairs go into buckets by the highest bits of their keys, of which each has a few, and a bucket is sorted
- * by one work-item: no two pairs are equal, so it is all the same in which order they come there. */
+/* (key, place) pairs go into buckets by the highest bits of their keys, of which each has a few, and each bucket is sorted:
+ * no two pairs are equal, so it is all the same in which order they come there. */
 typedef struct {
   ulong n, per_item, buckets; /* a work-item has so many blocks of draws, and of buckets one or some */
-  ulong shift, buckets_per_item, run; /* run: buckets of a work-group that looks where they begin */
+  ulong shift, buckets_per_item, run;
 } permutation;
 
 static ulong key_in(const uint *words, int k) { return (ulong)words[2 * k + 1] << 32 | words[2 * k]; }
@@ -391,39 +391,68 @@ KERNEL count_keys(PLACE(counts), ulong seed, ulong first_block, permutation spac
 }
 
 /* From how many pairs each bucket has to where it begins, twice: one of them moves on as pairs come. A work-group takes a
- * run of buckets, and first adds up what those before it have. */
+ * run of buckets; where there are several, sum_runs says before how many pairs each run has. Behind the counts stand
+ * where buckets begin, twice, and those sums. */
 #ifdef IS_CPU
 #define SCAN_GROUP 1
 #else
 #define SCAN_GROUP 256
 #endif
-KERNEL_OF(SCAN_GROUP, 1) begin_buckets(PLACE(counts), permutation space) {
-  __global const uint *counts_of = (__global const uint *)(counts + offset_counts);
-  __global uint *begin = (__global uint *)(counts + offset_counts) + space.buckets, *next = begin + space.buckets;
+#define COUNTS_OF(name) ((__global const uint *)(name + offset_##name))
+#define BEGINS_OF(name) ((__global uint *)(name + offset_##name) + space.buckets)
+#define RUNS_OF(name) ((__global uint *)(name + offset_##name) + 3 * space.buckets)
+
+/* What all of a group have, each by `totals`, which is free again behind it. */
+static INLINED uint group_sum(__local uint *totals, uint own) {
+  const int id = (int)get_local_id(0);
+  totals[id] = own;
+  for (int step = SCAN_GROUP / 2; step > 0; step /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id < step) totals[id] += totals[id + step];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const uint sum = totals[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return sum;
+}
+
+KERNEL_OF(SCAN_GROUP, 1) sum_runs(PLACE(counts), permutation space) {
   __local uint totals[SCAN_GROUP];
-  const ulong id = get_local_id(0), start = get_group_id(0) * space.run, each = (space.run + SCAN_GROUP - 1) / SCAN_GROUP;
-  const ulong first = min(start + id * each, space.buckets), last = min(min(first + each, start + space.run), space.buckets);
-  uint total = 0, before = 0;
-#pragma unroll 8
-  for (ulong k = id; k < start; k += SCAN_GROUP) before += counts_of[k];
-  for (ulong k = first; k < last; k++) total += counts_of[k];
-  totals[id] = before;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  before = 0;
-  for (int k = 0; k < SCAN_GROUP; k++) before += totals[k];
-  barrier(CLK_LOCAL_MEM_FENCE);
+  const ulong start = get_group_id(0) * space.run, end = min(start + space.run, space.buckets);
+  uint own = 0;
+  for (ulong k = start + get_local_id(0); k < end; k += SCAN_GROUP) own += COUNTS_OF(counts)[k];
+  const uint sum = group_sum(totals, own);
+  if (get_local_id(0) == 0) RUNS_OF(counts)[get_group_id(0)] = sum;
+}
+
+KERNEL_OF(SCAN_GROUP, 1) begin_buckets(PLACE(counts), permutation space) {
+  __local uint totals[SCAN_GROUP];
+  const ulong id = get_local_id(0), start = get_group_id(0) * space.run;
+  const ulong each = (space.run + SCAN_GROUP - 1) / SCAN_GROUP, end = min(start + space.run, space.buckets);
+  const ulong first = min(start + id * each, end), last = min(first + each, end);
+  uint own = 0, total = 0;
+  for (ulong run = id; run < get_group_id(0); run += SCAN_GROUP) own += RUNS_OF(counts)[run];
+  uint before = group_sum(totals, own);
+  for (ulong k = first; k < last; k++) total += COUNTS_OF(counts)[k];
+  /* Of each work-item those before it: after each step a number is what twice as many have together. */
   totals[id] = total;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (ulong k = 0; k < id; k++) before += totals[k];
+  for (int step = 1; step < SCAN_GROUP; step *= 2) {
+    const uint more = id >= (ulong)step ? totals[id - step] : 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    totals[id] += more;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  before += totals[id] - total;
   for (ulong k = first; k < last; k++) {
-    begin[k] = next[k] = before;
-    before += counts_of[k];
+    BEGINS_OF(counts)[k] = BEGINS_OF(counts)[space.buckets + k] = before;
+    before += COUNTS_OF(counts)[k];
   }
 }
 
 KERNEL place_pairs(PLACE(pairs), PLACE(counts), ulong seed, ulong first_block, permutation space) {
   __global ulong2 *to = (__global ulong2 *)(pairs + offset_pairs);
-  volatile __global uint *next = (volatile __global uint *)(counts + offset_counts) + 2 * space.buckets;
+  volatile __global uint *next = BEGINS_OF(counts) + space.buckets;
   ulong first = get_global_id(0) * space.per_item, last = min(first + space.per_item, (space.n + 1) / 2);
   for (ulong block = first; block < last; block += BLOCKS) {
     uint words[4 * BLOCKS];
@@ -438,6 +467,7 @@ KERNEL place_pairs(PLACE(pairs), PLACE(counts), ulong seed, ulong first_block, p
 
 static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 
+#ifdef IS_CPU
 KERNEL sort_buckets(PLACE(out), PLACE(pairs), CONST_PLACE(counts), permutation space) {
   __global ulong2 *all = (__global ulong2 *)(pairs + offset_pairs);
   __global const uint *begins = (__global const uint *)(counts + offset_counts) + space.buckets;
@@ -454,4 +484,19 @@ KERNEL sort_buckets(PLACE(out), PLACE(pairs), CONST_PLACE(counts), permutation s
     for (ulong i = begin; i < end; i++) STORE(D, __global, POINTER(D, out) + i, (CT)all[i].y);
   }
 }
+#else
+/* A work-item has one pair, and counts those of its bucket that go before it. */
+KERNEL rank_pairs(PLACE(out), CONST_PLACE(pairs), CONST_PLACE(counts), permutation space) {
+  __global const ulong2 *all = (__global const ulong2 *)(pairs + offset_pairs);
+  __global const uint *begins = COUNTS_OF(counts) + space.buckets;
+  const ulong i = get_global_id(0);
+  if (i >= space.n) return;
+  const ulong2 own = all[i];
+  const ulong bucket = own.x >> space.shift, begin = begins[bucket];
+  const ulong end = bucket + 1 < space.buckets ? begins[bucket + 1] : space.n;
+  ulong at = begin;
+  for (ulong k = begin; k < end; k++) at += before(all[k], own);
+  STORE(D, __global, POINTER(D, out) + at, (CT)own.y);
+}
+#endif
 #endif
