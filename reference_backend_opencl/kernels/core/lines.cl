@@ -103,8 +103,14 @@ DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_group_id(0)
 #else
 #define BLOCK 64
+/* Of a GPU's work-item, which goes along a line alone, several elements are to be on their way at once. */
+#ifdef IS_CPU
+#define AT_ONCE
+#else
+#define AT_ONCE _Pragma("unroll 8")
+#endif
 #define EACH(i, n, first, end, body)                     \
-  for (long i = (first); i < (end); i++) {               \
+  AT_ONCE for (long i = (first); i < (end); i++) {       \
     body;                                                \
   }
 #define AT(space, i) ((i) * (space).inner)

@@ -19,12 +19,17 @@ int ocl_radix_bits(uint64_t largest) {
   return bits;
 }
 
-static void plan_tile(ocl_radix_plan *plan, int item_bytes) {
-  const int most = TILE_BYTES / (item_bytes * GROUP);
+/* Smaller tiles cost more an item, but where there are too few for all units the others wait for them. */
+static void plan_tile(ocl_radix_plan *plan, const graft_device *device, int item_bytes) {
+  const int most = TILE_BYTES / (item_bytes * GROUP), least = 4;
+  const int64_t wanted = BLOCKS_PER_UNIT * (int64_t)device->compute_units;
   plan->local = plan->size <= 4 * SMALL_GROUP ? SMALL_GROUP : GROUP;
   plan->each = 1;
   while (plan->each < most && plan->each * (int64_t)plan->local < plan->size) plan->each *= 2;
   plan->one_tile = plan->size <= plan->each * (int64_t)plan->local;
+  while (!plan->one_tile && plan->each > least &&
+         plan->lines * ocl_ceil_divide(plan->size, plan->each * (int64_t)plan->local) < wanted)
+    plan->each /= 2;
 }
 
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
@@ -38,7 +43,7 @@ ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int6
                          .bits = bits,
                          .narrow = narrow};
   plan.warps = ocl_has_warps(device);
-  plan_tile(&plan, item_bytes);
+  plan_tile(&plan, device, item_bytes);
   plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
   /* As many blocks as work side by side, and radix_scan has work-items for. */
   const int64_t tile = plan.each * (int64_t)plan.local, tiles = ocl_ceil_divide(size, tile);

@@ -18,6 +18,7 @@ KERNEL count(CONST_PLACE(in), PLACE(work), ulong n, ulong chunk) {
   __global const RAW(D) *from = CONST_POINTER(D, in);
   const ulong begin = get_group_id(0) * chunk, end = min(begin + chunk, n);
   SUM found = 0, total;
+#pragma unroll 8
   for (ulong i = begin + get_local_id(0); i < end; i += LOCAL) found += is_set(from + i);
   sum_before(sums, found, &total);
   if (get_local_id(0) == 0) ((__global SUM *)(work + offset_work))[get_group_id(0) + 1] = total;
@@ -47,7 +48,11 @@ KERNEL accumulate(PLACE(work), ulong chunks) {
 /* Of each element of a tile whether it is set, and how many before it are; returns how many all are. */
 static INLINED SUM rank_tile(__local ushort *states, __local SUM *sums, __global const RAW(D) * from, int n) {
   const int id = (int)get_local_id(0);
-  for (int i = id; i < TILE; i += LOCAL) states[AT(i)] = i < n ? (ushort)is_set(from + i) : (ushort)0;
+#pragma unroll
+  for (int k = 0; k < EACH; k++) { /* no branch, so that all are on their way at once */
+    const int i = k * LOCAL + id, set = is_set(from + min(i, n - 1));
+    states[AT(i)] = (ushort)(i < n ? set : 0);
+  }
   barrier(CLK_LOCAL_MEM_FENCE);
   SUM sum = 0, total;
 #pragma unroll

@@ -77,14 +77,19 @@ static graft_status make_radix(ocl_sorted *sorted, graft_device *device) {
   return status;
 }
 
+/* Items for each element of the target, in the mean, from which on it looks for them itself. */
+enum { MANY = 4 };
+
 static graft_status make_combine(ocl_sorted *sorted, graft_device *device, const ocl_scatter *call,
                                  const ocl_scatter_types *types, const spaces *spaces) {
   const ocl_indexed *indexed = &call->indexed;
   const int parts = spaces->by_rows ? indexed->indices : 1;
   const int64_t one = 1;
   const size_t local = 128;
+  const bool by_target = call->mode != OCL_SCATTER_SET && spaces->count / MANY >= spaces->range;
   ocl_text head = {0};
   ocl_head_types(&head, types->target, 1, local);
+  if (by_target) ocl_text_add(&head, "#define BY_TARGET\n");
   ocl_text_add(&head, "#define NARROW\n#define ROW_RANK %d\n#define PLACE_RANK %d\n#define KEY_PARTS %d\n%s%s",
                spaces->row.rank, spaces->place.rank, parts, call->mode == OCL_SCATTER_SET ? "#define SETS\n" : "",
                call->replaces ? "#define REPLACES\n" : "");
@@ -102,7 +107,7 @@ static graft_status make_combine(ocl_sorted *sorted, graft_device *device, const
   space[n++] = spaces->count;
   space[n++] = spaces->range;
   space[n++] = spaces->width;
-  ocl_kernel_size(&sorted->combine, spaces->count * spaces->width, local);
+  ocl_kernel_size(&sorted->combine, (by_target ? spaces->range : spaces->count) * spaces->width, local);
   return ocl_kernel_set(&sorted->combine, 1, &(ocl_argument){sizeof *space * (size_t)n, space});
 }
 

@@ -4,6 +4,10 @@
  * A place of the index space has an item (PLACE_OF) for each row of `width` elements side by side whose index is the
  * same. Its key is the number of the target's row (BY_ROWS), else that of the target's element itself; `range`, which
  * comes behind all, for what is passed over. The head is that of scatter.cl, without FREE, SCAN and ROWS. */
+
+/* Where both fit in 32 bits, in which devices divide sooner. */
+static long quotient(long a, long b) { return (a | b) >> 32 ? a / b : (long)((uint)a / (uint)b); }
+
 #ifdef KEYS_RANK
 typedef struct {
   long size[KEYS_RANK];
@@ -19,8 +23,8 @@ KERNEL make_keys(PLACE(items), __global long *faults, INDEX_PARAMETERS, keys_spa
   long at[INDICES + 1], rest = place, row = 0;
   for (int k = 0; k < INDICES + 1; k++) at[k] = 0;
   for (int d = 0; d < KEYS_RANK; d++) {
-    long i = d < KEYS_RANK - 1 ? rest % space.size[d] : rest;
-    if (d < KEYS_RANK - 1) rest /= space.size[d];
+    const long outer = d < KEYS_RANK - 1 ? quotient(rest, space.size[d]) : 0, i = rest - outer * space.size[d];
+    rest = outer;
     for (int k = 0; k < INDICES + 1; k++) at[k] += i * space.stride[k].along[d];
   }
   int in_range = 1;
@@ -58,9 +62,9 @@ typedef struct {
 static long source_at(long place, const combine_space *space) {
   long at = 0;
   for (int d = 0; d < PLACE_RANK; d++) {
-    long i = d < PLACE_RANK - 1 ? place % space->place_size[d] : place;
-    if (d < PLACE_RANK - 1) place /= space->place_size[d];
-    at += i * space->place_stride[0].along[d];
+    const long outer = d < PLACE_RANK - 1 ? quotient(place, space->place_size[d]) : 0;
+    at += (place - outer * space->place_size[d]) * space->place_stride[0].along[d];
+    place = outer;
   }
   return at;
 }
@@ -68,11 +72,30 @@ static long source_at(long place, const combine_space *space) {
 /* How many elements are on their way at a time. */
 #define RUN 4
 
+/* The first item whose key is not below this one. */
+static long first_item(__global const ITEM *item, long key, long count) {
+  long low = 0, high = count;
+  while (low < high) {
+    const long middle = (low + high) / 2;
+    if ((long)KEY(item[middle]) < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /* A work-item for each element of each place's row; of those that go to one element, the first does the work, or where
- * the last one stays (SETS), that one. */
+ * the last one stays (SETS), that one. BY_TARGET: a work-item for each element of each of the target's rows, which looks
+ * for its first item: where many go to one element, all work-items then have something to do. */
 KERNEL combine(PLACE(target), CONST_PLACE(source), CONST_PLACE(items), CT number, CT none, combine_space space) {
   __global const ITEM *item = (__global const ITEM *)(items + offset_items);
-  const long unit = (long)get_global_id(0), i = space.width == 1 ? unit : unit / space.width;
+  const long unit = (long)get_global_id(0), row = space.width == 1 ? unit : quotient(unit, space.width);
+#ifdef BY_TARGET
+  const long key = row;
+  if (key >= space.range) return;
+  const long i = first_item(item, key, space.count);
+  if (i == space.count || (long)KEY(item[i]) != key) return;
+#else
+  const long i = row;
   if (i >= space.count) return;
   const long key = (long)KEY(item[i]);
   if (key >= space.range) return;
@@ -81,10 +104,11 @@ KERNEL combine(PLACE(target), CONST_PLACE(source), CONST_PLACE(items), CT number
 #else
   if (i > 0 && (long)KEY(item[i - 1]) == key) return;
 #endif
-  long rest = unit - i * space.width, from_row = 0, to_row = 0;
+#endif
+  long rest = unit - row * space.width, from_row = 0, to_row = 0;
   for (int d = 0; d < ROW_RANK; d++) {
-    long k = d < ROW_RANK - 1 ? rest % space.row_size[d] : rest;
-    if (d < ROW_RANK - 1) rest /= space.row_size[d];
+    const long outer = d < ROW_RANK - 1 ? quotient(rest, space.row_size[d]) : 0, k = rest - outer * space.row_size[d];
+    rest = outer;
     from_row += k * space.row_stride[0].along[d];
     to_row += k * space.row_stride[1].along[d];
   }
