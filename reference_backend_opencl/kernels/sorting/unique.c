@@ -33,7 +33,7 @@ typedef struct memo {
   uint64_t item_bytes;
 } memo;
 
-enum { RUN = 32, LONG_RUN = 1024, CHUNK_BYTES = 16 };
+enum { RUN = 32, LONG_RUN = 1024, CHUNK_BYTES = 16, GROUP = 256, GROUPS_PER_UNIT = 8, TILES = 8 };
 
 static bool is_of_slices(const memo *memo) {
   return memo->space.width != 1;
@@ -48,7 +48,8 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   } rows[] = {{&memo->sort, "sort_runs", runs},     {&memo->merge, "merge_runs", runs},
               {&memo->count, "count_groups", true}, {&memo->add_up, "add_up_chunks", true},
               {&memo->write, "write_groups", true}, {&memo->copy, "copy_slices", is_of_slices(memo)}};
-  const size_t local = device->is_cpu ? 1 : 64;
+  const size_t local = device->is_cpu ? 1 : GROUP;
+  const int64_t chunks = memo->space.chunks * (int64_t)local; /* a work-group has one */
   const ocl_argument last = OCL_VALUE(memo->space);
   graft_status status = GRAFT_OK;
   ocl_text head = {0};
@@ -66,9 +67,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   ocl_text_free(&head);
   ocl_kernel_size(&memo->sort, ocl_ceil_divide(memo->space.n, memo->space.run), local);
   ocl_kernel_size(&memo->merge, ocl_ceil_divide(memo->space.n, memo->space.step), local);
-  ocl_kernel_size(&memo->count, memo->space.chunks, local);
+  ocl_kernel_size(&memo->count, chunks, local);
   ocl_kernel_size(&memo->add_up, (int64_t)local, local);
-  ocl_kernel_size(&memo->write, memo->space.chunks, local);
+  ocl_kernel_size(&memo->write, chunks, local);
   ocl_kernel_size(&memo->copy, 1, local);
   return status;
 }
@@ -83,6 +84,14 @@ static void plan_order(memo *memo, const graft_device *device, const ocl_dtype *
   memo->item_bytes = dtype->bytes <= 4 ? 8 : 16;
 }
 
+/* Slices for a work-item of a CPU, and for a work-group of a GPU, whose work-items go over them side by side: some
+ * times, or once where each is a slice of many elements. */
+static int64_t chunk_of(const graft_device *device, const space *s) {
+  if (device->is_cpu) return ocl_larger(s->n / 4096, 4096 / s->width) + 1;
+  const int64_t each = ocl_ceil_divide(s->n, GROUPS_PER_UNIT * (int64_t)device->compute_units);
+  return ocl_round_up(ocl_larger(each, s->width == 1 ? TILES * GROUP : GROUP), GROUP);
+}
+
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
   memo *memo = pointer;
   const operands *call = from;
@@ -94,7 +103,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   *s = (space){.n = lines.size, .inner = lines.inner, .width = lines.outer * lines.inner};
   if (s->n >= INT32_MAX) return GRAFT_UNIMPLEMENTED;
   plan_order(memo, device, dtype);
-  s->chunk = device->is_cpu ? ocl_larger(s->n / 4096, 4096 / s->width) + 1 : s->n / 16384 + 1;
+  s->chunk = chunk_of(device, s);
   s->chunks = ocl_ceil_divide(s->n, s->chunk);
   memo->per_item = device->is_cpu ? 4096 : 1;
   memo->by_groups = call->ordered && !device->is_cpu && s->width == 1;

@@ -94,18 +94,8 @@ static int begins(__global const ITEM *unused, __global const RAW(D) * from, lon
 }
 #endif
 
-/* A group is a run of equal ones. Of each chunk: how many groups begin there, and where the last one does, or -1. */
-KERNEL count_groups(PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), unique_space space) {
-  __global const ITEM *order = (__global const ITEM *)(items + offset_items);
-  long i = (long)get_global_id(0) * space.chunk, end = min(i + space.chunk, space.n);
-  long2 found = (long2)(0, -1);
-  if (i >= space.n) return;
-  for (; i < end; i++) {
-    if (begins(order, CONST_POINTER(D, in), i, &space)) found = (long2)(found.x + 1, i);
-  }
-  ((__global long2 *)(chunks + offset_chunks))[get_global_id(0)] = found;
-}
-
+/* A group is a run of equal ones. Of some elements side by side: how many groups begin there, and where the last one does, or
+ * -1; and of these and others behind them. */
 static long2 follow(long2 before, long2 own) { return (long2)(before.x + own.x, own.y >= 0 ? own.y : before.y); }
 
 /* The same of all chunks before each one, and behind these of all. One work-group. */
@@ -129,30 +119,106 @@ KERNEL add_up_chunks(PLACE(chunks), unique_space space) {
 
 #define INVERSE 1
 #define COUNTS 2
-/* The first of each group as a value, or of slices its place, and what is wanted beside it. A group's count is known where
- * the next one begins. */
+typedef struct {
+  __global const RAW(D) *from;
+  __global RAW(D) *values;
+  __global long *inverse, *counts, *places;
+} results;
+
+/* The first of each group as a value, or of slices its place; a group's count is known where the next one begins. `group`
+ * begins at i, and the one before it began at `start`. */
+static void write_group(const results *to, long wanted, long group, long i, long start, long place, long width) {
+  if (wanted & COUNTS && group > 0) to->counts[group - 1] = i - start;
+  if (width == 1) to->values[group] = to->from[place];
+  else to->places[group] = place;
+}
+
+#define RESULTS                                                                                                   \
+  const results to = {CONST_POINTER(D, in), POINTER(D, values), (__global long *)(inverse + offset_inverse),      \
+                      (__global long *)(counts + offset_counts), (__global long *)(places + offset_places)};
+
+#if LOCAL == 1
+/* Of each chunk, which a work-item has. */
+KERNEL count_groups(PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), unique_space space) {
+  __global const ITEM *order = (__global const ITEM *)(items + offset_items);
+  long i = (long)get_global_id(0) * space.chunk, end = min(i + space.chunk, space.n);
+  long2 found = (long2)(0, -1);
+  if (i >= space.n) return;
+  for (; i < end; i++) {
+    if (begins(order, CONST_POINTER(D, in), i, &space)) found = (long2)(found.x + 1, i);
+  }
+  ((__global long2 *)(chunks + offset_chunks))[get_global_id(0)] = found;
+}
+
+/* What is wanted of a chunk. */
 KERNEL write_groups(CONST_PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), PLACE(values), PLACE(inverse),
                     PLACE(counts), PLACE(places), long wanted, unique_space space) {
   __global const ITEM *order = (__global const ITEM *)(items + offset_items);
-  __global const RAW(D) *from = CONST_POINTER(D, in);
-  __global long *numbers = (__global long *)(inverse + offset_inverse), *how_many = (__global long *)(counts + offset_counts);
+  RESULTS
   long i = (long)get_global_id(0) * space.chunk, end = min(i + space.chunk, space.n);
   if (i >= space.n) return;
   long2 before = ((__global const long2 *)(chunks + offset_chunks))[get_global_id(0)];
-  long group = before.x - 1, start = before.y;
   for (; i < end; i++) {
-    long place = place_of(order, i);
-    if (begins(order, from, i, &space)) {
-      if (wanted & COUNTS && group >= 0) how_many[group] = i - start;
-      group++;
-      start = i;
-      if (space.width == 1) (POINTER(D, values))[group] = from[place];
-      else ((__global long *)(places + offset_places))[group] = place;
+    const long place = place_of(order, i);
+    if (begins(order, to.from, i, &space)) {
+      write_group(&to, wanted, before.x, i, before.y, place, space.width);
+      before = (long2)(before.x + 1, i);
     }
-    if (wanted & INVERSE) numbers[place] = group;
+    if (wanted & INVERSE) to.inverse[place] = before.x - 1;
   }
-  if (wanted & COUNTS && end == space.n) how_many[group] = space.n - start;
+  if (wanted & COUNTS && end == space.n) to.counts[before.x - 1] = space.n - before.y;
 }
+#else
+/* A work-group has a chunk, and its work-items elements side by side: what those up to each one have. */
+static long2 widened(int2 v) { return (long2)(v.x, v.y); }
+static INLINED long2 followed(__local int2 *all, long2 own) {
+  const int id = (int)get_local_id(0);
+  all[id] = (int2)((int)own.x, (int)own.y);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int step = 1; step < LOCAL; step *= 2) {
+    const int2 before = id >= step ? all[id - step] : (int2)(0, -1), now = all[id];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    all[id] = (int2)(before.x + now.x, max(before.y, now.y));
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  return widened(all[id]);
+}
+
+KERNEL count_groups(PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), unique_space space) {
+  __local int2 all[LOCAL];
+  __global const ITEM *order = (__global const ITEM *)(items + offset_items);
+  const long begin = (long)get_group_id(0) * space.chunk, end = min(begin + space.chunk, space.n);
+  long2 found = (long2)(0, -1);
+  for (long i = begin + (long)get_local_id(0); i < end; i += LOCAL) {
+    if (begins(order, CONST_POINTER(D, in), i, &space)) found = (long2)(found.x + 1, i);
+  }
+  found = followed(all, found);
+  if (get_local_id(0) == LOCAL - 1) ((__global long2 *)(chunks + offset_chunks))[get_group_id(0)] = found;
+}
+
+KERNEL write_groups(CONST_PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), PLACE(values), PLACE(inverse),
+                    PLACE(counts), PLACE(places), long wanted, unique_space space) {
+  __local int2 all[LOCAL];
+  __global const ITEM *order = (__global const ITEM *)(items + offset_items);
+  RESULTS
+  const long begin = (long)get_group_id(0) * space.chunk, end = min(begin + space.chunk, space.n);
+  long2 before = ((__global const long2 *)(chunks + offset_chunks))[get_group_id(0)];
+  for (long first = begin; first < end; first += LOCAL) {
+    const long i = first + (long)get_local_id(0);
+    const bool is_there = i < end, is_first = is_there && begins(order, to.from, i, &space);
+    const long2 here = follow(before, followed(all, is_first ? (long2)(1, i) : (long2)(0, -1)));
+    const long place = is_there ? place_of(order, i) : 0;
+    if (is_first) {
+      const int2 last = get_local_id(0) ? all[get_local_id(0) - 1] : (int2)(0, -1);
+      write_group(&to, wanted, here.x - 1, i, last.y >= 0 ? last.y : before.y, place, space.width);
+    }
+    if (is_there && wanted & INVERSE) to.inverse[place] = here.x - 1;
+    if (wanted & COUNTS && i == space.n - 1) to.counts[here.x - 1] = space.n - here.y;
+    before = follow(before, widened(all[LOCAL - 1]));
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
+#endif
 
 /* Slices at these places, side by side; `per_item` elements for a work-item. */
 KERNEL copy_slices(PLACE(values), CONST_PLACE(in), CONST_PLACE(places), long groups, long per_item, unique_space space) {
