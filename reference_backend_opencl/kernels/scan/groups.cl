@@ -1,6 +1,7 @@
 /* Scans of lines of which a work-group takes one, or one of the `blocks` that a long one is cut into: then a launch finds
  * what each block makes, one what all blocks before it make, and the last one goes on from there. The head defines D_OUT,
- * D_IN, VEC 1, and, after joins.cl, AT_LEAST(a, b) for extrema, which have indices beside their values, else JOIN(a, b) and NOTHING. */
+ * D_IN, VEC 1, EACH (elements of a work-item side by side), and, after joins.cl, AT_LEAST(a, b) for extrema, which have
+ * indices beside their values, else JOIN(a, b) and NOTHING. */
 typedef struct {
   long size, inner, block, blocks;
 } group_space;
@@ -68,6 +69,7 @@ KERNEL block_totals(PLACE(work), CONST_PLACE(in), group_space space) {
   long group = get_group_id(0), begin = group % space.blocks * space.block, end = min(begin + space.block, space.size);
   __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + line_start(space, group / space.blocks);
   state own = nothing();
+#pragma unroll 4
   for (long i = begin + (long)get_local_id(0); i < end; i += LOCAL) own = join(own, state_of(from, i, space.inner));
   join_up(shared, own);
   if (get_local_id(0) == LOCAL - 1) ((__global state *)(work + offset_work))[group] = shared[LOCAL - 1];
@@ -88,9 +90,13 @@ KERNEL before_blocks(PLACE(work), group_space space) {
   }
 }
 
-/* A stretch is one element for each work-item. Sums have no indices, and `work` is not read where a block is the whole line. */
+/* A stretch is EACH elements for each work-item, which lie side by side; they come by way of local memory, so that
+ * work-items read and write what lies side by side, too. Sums have no indices, and `work` is not read where a block is the
+ * whole line. */
+#define TILE (LOCAL * EACH)
+#define AT(i) ((i) + (i) / 32) /* work-items, which read EACH places apart, then use different banks */
 KERNEL scan_blocks(PLACE(out), PLACE(indices), CONST_PLACE(in), CONST_PLACE(work), group_space space) {
-  __local state shared[LOCAL];
+  __local state shared[LOCAL], tile[TILE + TILE / 32];
   int id = (int)get_local_id(0);
   long group = get_group_id(0), begin = group % space.blocks * space.block, end = min(begin + space.block, space.size);
   long start = line_start(space, group / space.blocks);
@@ -98,12 +104,32 @@ KERNEL scan_blocks(PLACE(out), PLACE(indices), CONST_PLACE(in), CONST_PLACE(work
   __global RAW(D_OUT) *to = POINTER(D_OUT, out) + start;
   __global long *at = (__global long *)(indices + offset_indices) + start;
   state before = space.blocks > 1 ? ((__global const state *)(work + offset_work))[group] : nothing();
-  for (long stretch = begin; stretch < end; stretch += LOCAL) {
-    long i = stretch + id;
-    join_up(shared, i < end ? state_of(from, i, space.inner) : nothing());
-    state all = join(before, shared[id]);
-    if (i < end) put(to, at, from, i, space.inner, all);
+  for (long stretch = begin; stretch < end; stretch += TILE) {
+    const int n = (int)min((long)TILE, end - stretch);
+    state own[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) { /* no branch, so that all are on their way at once */
+      const int i = k * LOCAL + id;
+      const state there = state_of(from, stretch + min(i, n - 1), space.inner);
+      tile[AT(i)] = i < n ? there : nothing();
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+      const state next = tile[AT(id * EACH + k)];
+      own[k] = k > 0 ? join(own[k - 1], next) : next;
+    }
+    join_up(shared, own[EACH - 1]);
+    const state left = id > 0 ? join(before, shared[id - 1]) : before;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) tile[AT(id * EACH + k)] = join(left, own[k]);
     before = join(before, shared[LOCAL - 1]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+      const int i = k * LOCAL + id;
+      if (i < n) put(to, at, from, stretch + i, space.inner, tile[AT(i)]);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 }

@@ -30,6 +30,7 @@ typedef struct memo {
 
 enum {
   GROUP = 256,
+  EACH = 4, /* elements of a work-item side by side, where a line has so many */
   BLOCK_MIN = 4 * GROUP,
   BLOCKS_MAX = 1024 /* a line's, which one work-group scans */
 };
@@ -72,6 +73,7 @@ static graft_status make_groups(memo *memo, graft_device *device, const recipe *
   memo->all_blocks = count * space.blocks;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
+  ocl_text_add(&head, "#define EACH %d\n", space.block >= EACH * (int64_t)local ? EACH : 1);
   add_recipe(&head, recipe, dtype, false);
   const char *files = "scan/joins scan/groups";
   graft_status status = ocl_kernel_init(&memo->scan, device, &head, files, "scan_blocks");
