@@ -22,13 +22,12 @@ int ocl_radix_bits(uint64_t largest) {
 /* Smaller tiles cost more an item, but where there are too few for all units the others wait for them. */
 static void plan_tile(ocl_radix_plan *plan, const graft_device *device, int item_bytes) {
   const int most = TILE_BYTES / (item_bytes * GROUP), least = 4;
-  const int64_t wanted = BLOCKS_PER_UNIT * (int64_t)device->compute_units;
   plan->local = plan->size <= 4 * SMALL_GROUP ? SMALL_GROUP : GROUP;
   plan->each = 1;
   while (plan->each < most && plan->each * (int64_t)plan->local < plan->size) plan->each *= 2;
   plan->one_tile = plan->size <= plan->each * (int64_t)plan->local;
   while (!plan->one_tile && plan->each > least &&
-         plan->lines * ocl_ceil_divide(plan->size, plan->each * (int64_t)plan->local) < wanted)
+         plan->lines * ocl_ceil_divide(plan->size, plan->each * (int64_t)plan->local) < (int64_t)device->compute_units)
     plan->each /= 2;
 }
 

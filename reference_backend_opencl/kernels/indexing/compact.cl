@@ -18,7 +18,6 @@ KERNEL count(CONST_PLACE(in), PLACE(work), ulong n, ulong chunk) {
   __global const RAW(D) *from = CONST_POINTER(D, in);
   const ulong begin = get_group_id(0) * chunk, end = min(begin + chunk, n);
   SUM found = 0, total;
-#pragma unroll 8
   for (ulong i = begin + get_local_id(0); i < end; i += LOCAL) found += is_set(from + i);
   sum_before(sums, found, &total);
   if (get_local_id(0) == 0) ((__global SUM *)(work + offset_work))[get_group_id(0) + 1] = total;
