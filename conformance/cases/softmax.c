@@ -116,27 +116,17 @@ static void cf_g_log_softmax(const cf_check *k, uint32_t in, long double *terms)
     terms[i] *= 1 + fabsl(k->outs[0].v[i].re) / 8; /* y's ulp, through exp */
 }
 
-static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",
-                                            "m T[33,17] 0 false",
-                                            "m T[1025] 0 false",
-                                            "m T[3,13,17] 1 false",
-                                            "m T[] 0 false",
-                                            "m T[0,3] 1 false",
-                                            "m T[13,129] -1 false",
-                                            "m T[5,1] 1 false",
-                                            "f T[2,3,1,3,2,3] 3 false",
-                                            "f T[129,1025] 1 false",
-                                            NULL};
+static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",       "m T[33,17] 0 false",    "m T[1025] 0 false",
+                                            "m T[3,13,17] 1 false",     "m T[3,300,50] 1 false", "m T[] 0 false",
+                                            "m T[0,3] 1 false",         "m T[13,129] -1 false",  "m T[5,1] 1 false",
+                                            "f T[2,3,1,3,2,3] 3 false", "f T[129,1025] 1 false", NULL};
 static const char *const cf_row_texts[] = {
     "m T[70,16] 1 false",  "m T[300,3] 1 false",  "m T[5,100] 1 false",   "m T[3,1028] 1 false",
     "m T[3,4099] 1 false", "m T[2,9001] 1 false", "m T[1,32768] 1 false", NULL};
-static const char *const cf_soft_backward_texts[] = {"s T[33,17] T[33,17] 1 T",
-                                                     "m T[33,17] T[33,17] 0 T",
-                                                     "m T[1025] T[1025] 0 T",
-                                                     "m T[3,13,17] T[3,13,17] 1 T",
-                                                     "m T[0,3] T[0,3] 1 T",
-                                                     "f T[129,1025] T[129,1025] 1 T",
-                                                     NULL};
+static const char *const cf_soft_backward_texts[] = {"s T[33,17] T[33,17] 1 T",       "m T[33,17] T[33,17] 0 T",
+                                                     "m T[1025] T[1025] 0 T",         "m T[3,13,17] T[3,13,17] 1 T",
+                                                     "m T[3,300,50] T[3,300,50] 1 T", "m T[0,3] T[0,3] 1 T",
+                                                     "f T[129,1025] T[129,1025] 1 T", NULL};
 
 static const cf_op cf_softmax_ops[] = {
     {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,

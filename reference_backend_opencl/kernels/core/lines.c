@@ -36,9 +36,26 @@ void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines) {
   choose(device, lines);
 }
 
+/* As in lines.cl: as many lines side by side as a warp has work-items. */
+enum { WIDE = 32, ITEMS_OF_UNIT = 2048, STEPS_LEAST = 8, TOGETHER_MOST = 32 };
+
+void ocl_lines_share(const graft_device *device, ocl_lines *lines) {
+  if (device->is_cpu || lines->rows || lines->vec > 1) return;
+  const int64_t units = ocl_round_up(lines->outer * lines->inner, WIDE);
+  int64_t together = 1;
+  while (together < TOGETHER_MOST && 2 * together * WIDE <= (int64_t)device->largest_group &&
+         2 * together * units <= ITEMS_OF_UNIT * (int64_t)device->compute_units &&
+         2 * together * STEPS_LEAST <= lines->size)
+    together *= 2;
+  if (together == 1) return;
+  lines->together = together;
+  lines->local = (size_t)(WIDE * together);
+}
+
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute) {
   ocl_head_types(head, compute, lines->vec, lines->local);
   if (lines->rows) ocl_text_add(head, "#define ROWS\n");
+  if (lines->together) ocl_text_add(head, "#define TOGETHER %d\n", (int)lines->together);
 }
 
 ocl_lines_space ocl_lines_lay(ocl_kernel *kernel, const ocl_lines *lines) {
@@ -47,8 +64,8 @@ ocl_lines_space ocl_lines_lay(ocl_kernel *kernel, const ocl_lines *lines) {
   space.units_per_row = ocl_ceil_divide(lines->inner, lines->rows ? 1 : lines->vec);
   space.units = lines->outer * space.units_per_row;
   space.per_item = space.units > items ? ocl_ceil_divide(space.units, items) : 1;
-  ocl_kernel_size(kernel, ocl_ceil_divide(space.units, space.per_item) * (lines->rows ? (int64_t)lines->local : 1),
-                  lines->local);
+  const int64_t sharing = lines->rows ? (int64_t)lines->local : lines->together ? lines->together : 1;
+  ocl_kernel_size(kernel, ocl_ceil_divide(space.units, space.per_item) * sharing, lines->local);
   return space;
 }
 

@@ -1,5 +1,7 @@
 /* What kernels that work along one dimension share. A tensor is outer x size x inner; a line runs along `size`.
  *   ROWS      inner is 1: a work-group takes a line, its lanes and work-items share it
+ *   TOGETHER  so many work-items share a line, of which a work-group has some side by side; all of them take part, those
+ *             without a line of their own in one of size 0
  *   otherwise a work-item takes VEC lines side by side
  * Both are written once: EACH and SUM visit the places of the lines at hand, and TOTAL brings what lanes and work-items
  * have found together. On a CPU a work-group is one work-item. */
@@ -102,22 +104,49 @@ DEFINE_TOTAL(total_sum, added)
 DEFINE_TOTAL(total_max, larger)
 #define UNIT_ID get_group_id(0)
 #else
-#define BLOCK 64
+#ifdef TOGETHER
+#define WIDE (LOCAL / TOGETHER)
+#define MEMBER ((long)get_local_id(0) / WIDE)
+#else
+#define TOGETHER 1
+#define MEMBER 0
+#endif
+#define BLOCK (64 * TOGETHER)
 /* Of a GPU's work-item, which goes along a line alone, several elements are to be on their way at once. */
 #ifdef IS_CPU
 #define AT_ONCE
 #else
 #define AT_ONCE _Pragma("unroll 8")
 #endif
-#define EACH(i, n, first, end, body)                     \
-  AT_ONCE for (long i = (first); i < (end); i++) {       \
-    body;                                                \
+#define EACH(i, n, first, end, body)                                       \
+  AT_ONCE for (long i = (first) + MEMBER; i < (end); i += TOGETHER) {      \
+    body;                                                                  \
   }
 #define AT(space, i) ((i) * (space).inner)
 #define only(v, n, nothing) (v)
+#if TOGETHER > 1
+/* What all of a line have found, for each of them. */
+#define DEFINE_TOTAL(name, combine)                                                                 \
+  static INLINED VT name(VT v, __local CT *shared) {                                                \
+    const int id = (int)get_local_id(0);                                                            \
+    shared[id] = v;                                                                                 \
+    for (int half_way = TOGETHER / 2; half_way > 0; half_way /= 2) {                                \
+      barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
+      if (id < half_way * WIDE) shared[id] = combine(shared[id], shared[id + half_way * WIDE]);     \
+    }                                                                                               \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
+    const CT total = shared[id % WIDE];                                                             \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                   \
+    return total;                                                                                   \
+  }
+DEFINE_TOTAL(total_sum, added)
+DEFINE_TOTAL(total_max, larger)
+#define UNIT_ID (get_group_id(0) * WIDE + get_local_id(0) % WIDE)
+#else
 #define total_sum(v, shared) (v)
 #define total_max(v, shared) (v)
 #define UNIT_ID get_global_id(0)
+#endif
 #endif
 
 /* Adds `value`, said in terms of i and n as EACH has them, over the line to `total`: in blocks, and these in stretches

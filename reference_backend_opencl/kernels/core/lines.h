@@ -9,11 +9,14 @@ typedef struct ocl_lines {
   bool rows;
   unsigned vec;
   size_t local;
+  int64_t together; /* work-items that share a line that is no row; 0: none do */
 } ocl_lines;
 
 ocl_lines ocl_lines_of(const graft_device *device, const graft_dl_tensor *tensor, int64_t dim);
 void ocl_lines_plan(const graft_device *device, ocl_lines *lines);         /* once outer, size and inner are known */
 void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
+/* For kernels that say so: where columns are too few for a GPU, work-items share them. */
+void ocl_lines_share(const graft_device *device, ocl_lines *lines);
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);
 
 /* The `lines` that kernels take, as lines.cl has it. */

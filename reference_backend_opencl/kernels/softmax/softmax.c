@@ -38,6 +38,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
     graft_status status = ocl_kernel_make(kernel, device, &head, "core/held softmax/held", "softmax");
     return status != GRAFT_OK ? status : ocl_held_set(kernel, &held);
   }
+  ocl_lines_share(device, &lines);
   ocl_lines_head(&head, &lines, compute);
   add_head(&head, call, out, in);
   if (out == compute) ocl_text_add(&head, "#define KEEPS\n");
