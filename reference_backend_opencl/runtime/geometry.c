@@ -95,10 +95,10 @@ void ocl_geometry_widen(ocl_geometry *geometry) {
   }
 }
 
-int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, ocl_cut *cut) {
+int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, int64_t lanes, ocl_cut *cut) {
   int64_t rows = 1, items = device->is_cpu ? 4 * (int64_t)device->compute_units : INT64_MAX;
   for (int d = 1; d < geometry->rank; d++) rows *= geometry->size[d];
-  int64_t size = geometry->size[0], chunk = device->vector_width;
+  int64_t size = geometry->size[0], chunk = lanes;
   if (device->is_cpu) {
     const int64_t least = 2048; /* below, starting a work-group costs more than it does */
     chunk = size * rows / items;

@@ -66,8 +66,8 @@ void ocl_geometry_widen(ocl_geometry *geometry);
 typedef struct ocl_cut {
   int64_t chunk, chunks_per_row, chunks, per_item;
 } ocl_cut;
-/* Returns how many work-items that takes. */
-int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, ocl_cut *cut);
+/* `lanes`: of that vector. Returns how many work-items that takes. */
+int64_t ocl_geometry_cut(const graft_device *device, const ocl_geometry *geometry, int64_t lanes, ocl_cut *cut);
 /* Sizes, then the strides of each operand: as the kernels' structs begin. Returns how many numbers that is. */
 int ocl_geometry_numbers(const ocl_geometry *geometry, int64_t *numbers);
 #define OCL_GEOMETRY_NUMBERS ((OCL_OPERANDS_MAX + 1) * OCL_DIMS_MAX)

@@ -186,6 +186,15 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::clamp_min.Tensor", CF_MEETING, CF_REALS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
     {"aten::add.Tensor", CF_TEXTS("m T[2,1,3,1,2,2,1,3] T[1,2,3,1,1,2,3,1]"), CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0,
      CF_G_LINEAR(2)},
+    /* Large enough for a program of their own: whole vectors and a rest, rows that begin at vectors, and rows that
+       don't. */
+    {"aten::add.Tensor", CF_TEXTS("m T[40003] T[40003]", "m T[200,208] T[208]", "m T[201,203] T[203]"),
+     CF_BIT(BF16) | CF_BIT(F16) | CF_BIT(F32) | CF_BIT(I64) | CF_BIT(I8), CF_R_SCALED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::where.self",
+     CF_TEXTS("m bool[40003] T[40003] T[40003]", "m bool[200,208] T[208] T[200,208]", "m bool[201,203] 2 T[201,203]"),
+     CF_BIT(BF16) | CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::maximum", CF_TEXTS("m T[40003] T[40003]", "m T[201,203] T[203]"), CF_BIT(BOOL), CF_R_EXACT, CF_VALUES, 0,
+     CF_G_NONE},
     {"aten::where.self", CF_TEXTS("m bool[1,2,1,1,2,1,2,3] T[2,1,3,1,2,2,1,3] T[1,2,3,1,1,2,2,1]"), CF_BIT(F32),
      CF_R_EXACT, CF_VALUES, 0, CF_G_SELECT(1)},
     {"aten::where.self",

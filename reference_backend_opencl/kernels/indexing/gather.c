@@ -28,7 +28,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   for (int k = 0; k < call->indices; k++) space[n++] = call->bound[k];
   for (int k = 0; k < call->indices; k++) space[n++] = call->step[k];
   ocl_cut cut;
-  ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, &cut), local);
+  ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, device->vector_width, &cut), local);
   memcpy(space + n, &cut, sizeof cut);
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 4), space});
 }

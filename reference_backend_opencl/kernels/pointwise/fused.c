@@ -277,7 +277,7 @@ enum { SPACE_NUMBERS = OCL_GEOMETRY_NUMBERS + OCL_OPERANDS_MAX + 5 + OCL_FUSED_S
 /* What fused_chunks.cl takes; returns how many work-items that are. */
 static int64_t lay_chunks(const ocl_fused_kernel *k, int64_t *numbers, int *count) {
   ocl_cut cut;
-  const int64_t items = ocl_geometry_cut(k->device, &k->geometry, &cut);
+  const int64_t items = ocl_geometry_cut(k->device, &k->geometry, k->device->vector_width, &cut);
   const int n = ocl_geometry_numbers(&k->geometry, numbers);
   memcpy(numbers + n, &cut, sizeof cut);
   *count = n + (int)(sizeof cut / sizeof *numbers);

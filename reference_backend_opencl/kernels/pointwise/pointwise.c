@@ -231,12 +231,28 @@ static void add_inner(ocl_text *head, const char *name, const ocl_geometry *geom
     ocl_text_add(head, "#define INNER_%s %d\n", name, ocl_is_unit(geometry->stride[operand][0]));
 }
 
+/* Whether an operand has at most two bytes an element, side by side. */
+static bool is_narrow(const graft_tensor_desc *desc, const ocl_geometry *geometry, int operand) {
+  return GRAFT_DTYPE_BYTES(desc->dl.dtype) <= 2 && ocl_is_unit(geometry->stride[operand][0]);
+}
+
+/* Lanes of a vector. Of what is narrow throughout a GPU's work-item has twice as many: 16 bytes of a half type. */
+static unsigned lanes_of(const graft_device *device, const operands *call, const ocl_dtype *compute,
+                         const ocl_geometry *geometry) {
+  bool complex =
+      compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
+  bool narrow = !device->is_cpu && !ocl_geometry_is_small(geometry) && is_narrow(call->out, geometry, 0);
+  if (call->second) narrow = narrow && is_narrow(call->second, geometry, call->inputs + 1);
+  for (int k = 0; k < call->inputs; k++) {
+    if (!ocl_is_value(call->input[k])) narrow = narrow && is_narrow(call->input[k], geometry, k + 1);
+  }
+  return complex ? 1 : device->vector_width <= 8 && narrow ? 2 * device->vector_width : device->vector_width;
+}
+
 static void write_head(ocl_text *head, const graft_device *device, const operands *call, const recipe *recipe,
                        const ocl_dtype *compute, const ocl_geometry *geometry, size_t local) {
   const char *const names[OCL_INPUTS_MAX] = {"0", "1", "2"};
-  bool complex =
-      compute->class == OCL_CLASS_COMPLEX || ocl_dtype_of(device, call->out->dl.dtype)->class == OCL_CLASS_COMPLEX;
-  ocl_head_types(head, compute, complex ? 1 : device->vector_width, local);
+  ocl_head_types(head, compute, lanes_of(device, call, compute, geometry), local);
   ocl_pointwise_head(head, device, call, recipe, compute);
   ocl_text_add(head, "#define RANK %d\n#define INPUTS %d\n", geometry->rank, call->inputs);
   add_inner(head, "OUT", geometry, 0);
@@ -258,11 +274,11 @@ static void write_shared_head(ocl_text *head, const graft_device *device, const 
 }
 
 static graft_status set_space(memo *memo, const ocl_geometry *geometry, const ocl_pointwise_shared *shared,
-                              size_t local) {
+                              int64_t lanes, size_t local) {
   int64_t space[OCL_GEOMETRY_NUMBERS + sizeof(ocl_cut) / sizeof(int64_t) + 4];
   int n = ocl_geometry_numbers(geometry, space);
   ocl_cut cut;
-  ocl_kernel_size(&memo->kernel, ocl_geometry_cut(memo->kernel.device, geometry, &cut), local);
+  ocl_kernel_size(&memo->kernel, ocl_geometry_cut(memo->kernel.device, geometry, lanes, &cut), local);
   memcpy(space + n, &cut, sizeof cut);
   n += (int)(sizeof cut / sizeof *space);
   if (shared->shares) {
@@ -314,7 +330,9 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
     write_head(&head, device, call, recipe, compute, &geometry, local);
   }
   graft_status status = ocl_kernel_make(&memo->kernel, device, &head, files_of(recipe, compute), "pointwise");
-  return status == GRAFT_OK ? set_space(memo, &geometry, &shared, local) : status;
+  const int64_t lanes = shared.shares ? device->vector_width : lanes_of(device, call, compute, &geometry);
+  return status == GRAFT_OK ? set_space(memo, &geometry, &shared, ocl_larger(lanes, device->vector_width), local)
+                            : status;
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 1, .prepare = prepare};

@@ -11,10 +11,22 @@
  *                     says which one, which of the operands are in memory, and what the others are
  * The innermost dimension is cut into chunks; a work-item takes `per_item` chunks, each in steps of VEC and one rest. */
 
+/* A vector of a type that may lie anywhere is moved in parts. On a GPU one that lies at a multiple of its size, as all of
+ * a row do where one does, is moved as one. */
+#if defined(IS_CPU) || defined(SMALL) || VEC == 1
+#define IS_WHOLE(p) 0
+#else
+#define IS_WHOLE(p) ((ulong)(p) % (VEC * sizeof(*(p))) == 0)
+#endif
+
 /* n elements of a row from place i on; lanes beyond them repeat the first, which is as safe as the real ones. */
 #define DEFINE_FETCH(k)                                                                       \
   static TYPE_##k fetch_##k(__global const RAW(D_##k) * row, long stride, long i, int n) {    \
-    if (INNER_##k && n == VEC) return TAKE_##k(__global, row + i);                       \
+    if (INNER_##k && n == VEC && IS_WHOLE(row + i)) {                                         \
+      const VEC_OF(RAW(D_##k)) whole = *(__global const VEC_OF(RAW(D_##k)) *)(row + i);       \
+      return TAKE_##k(__private, (__private const RAW(D_##k) *)&whole);                       \
+    }                                                                                         \
+    if (INNER_##k && n == VEC) return TAKE_##k(__global, row + i);                            \
     RAW(D_##k) lanes[VEC];                                                                    \
     OVER_LANES                                                                                \
     for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * stride];               \
@@ -23,6 +35,12 @@
 
 #define DEFINE_PUT(name, dtype, inner, result, store)                                        \
   static void name(__global RAW(dtype) * row, long stride, long i, int n, result v) {        \
+    if (inner && n == VEC && IS_WHOLE(row + i)) {                                            \
+      VEC_OF(RAW(dtype)) whole;                                                              \
+      store(__private, (__private RAW(dtype) *)&whole, v);                                   \
+      *(__global VEC_OF(RAW(dtype)) *)(row + i) = whole;                                     \
+      return;                                                                                \
+    }                                                                                        \
     if (inner && n == VEC) {                                                                 \
       store(__global, row + i, v);                                                           \
       return;                                                                                \
@@ -168,7 +186,7 @@ KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.chunks);
   for (long at = first; at < last; at++) {
-    long outer = at / shape.chunks_per_row;
+    long outer = RANK > 1 ? at / shape.chunks_per_row : 0;
     long i = (at - outer * shape.chunks_per_row) * shape.chunk;
     long end = min(i + shape.chunk, shape.size[0]);
     long start[OPERANDS];

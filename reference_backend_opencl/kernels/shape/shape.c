@@ -68,7 +68,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_
     ocl_kernel_size(kernel, tiles, local);
   } else {
     ocl_cut cut;
-    ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, &cut), local);
+    ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, device->vector_width, &cut), local);
     if (by_groups) {
       cut.chunk = of_group;
       cut.chunks_per_row = ocl_ceil_divide(geometry.size[0], of_group);
