@@ -8,7 +8,7 @@ static const cf_op cf_indexing_ops[] = {
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::index_select",
      CF_TEXTS("s T[33,17] 1 i64[5]<17", "m T[33,17] 0 i64[129]<33", "m T[33,17] 0 i32[7]<33",
-              "m T[3,13,17] 1 i64[3]<13", "m T[33,17] 1 i64[0]<17", "m T[17] 0 i64[1]<17"),
+              "m T[33,40] 0 i64[129]<33", "m T[3,13,17] 1 i64[3]<13", "m T[33,17] 1 i64[0]<17", "m T[17] 0 i64[1]<17"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::gather",
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17", "m T[33,17] 0 i64[5,17]<33", "m T[33,17] 1 i64[3,129]<17", "m T[] 0 i64[]<1",

@@ -7,6 +7,13 @@ typedef struct memo {
   ocl_kernel kernel;
 } memo;
 
+/* Lanes of a vector. Where rows are moved, a GPU's work-item has 16 bytes of what is narrow. */
+static unsigned lanes_of(const graft_device *device, const ocl_dtype *bits, bool moves_rows) {
+  if (bits->class == OCL_CLASS_COMPLEX) return 1;
+  const bool narrow = moves_rows && bits->bytes <= 2 && !device->is_cpu && device->vector_width <= 8;
+  return narrow ? 2 * device->vector_width : device->vector_width;
+}
+
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_indexed *call) {
   const ocl_dtype *bits = ocl_dtype_of_bits(device, call->picked->dl.dtype);
   ocl_geometry geometry;
@@ -15,9 +22,10 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   for (int k = 0; k < call->indices; k++) rows = rows && geometry.stride[OCL_INDEX + k][0] == 0;
   bool contiguous = geometry.stride[OCL_PLAIN][0] == 1 && geometry.stride[OCL_PICKED][0] == 1;
   if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
-  size_t local = device->is_cpu ? 1 : 64;
+  size_t local = device->is_cpu ? 1 : 128;
+  const unsigned lanes = lanes_of(device, bits, rows && contiguous);
   ocl_text head = {0};
-  ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX ? 1 : device->vector_width, local);
+  ocl_head_types(&head, bits, lanes, local);
   ocl_text_add(&head, "#define D %s\n#define RANK %d\n%s%s", bits->name, geometry.rank, rows ? "#define ROWS\n" : "",
                contiguous ? "#define CONTIGUOUS\n" : "");
   ocl_indexed_head(&head, call);
@@ -28,7 +36,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   for (int k = 0; k < call->indices; k++) space[n++] = call->bound[k];
   for (int k = 0; k < call->indices; k++) space[n++] = call->step[k];
   ocl_cut cut;
-  ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, device->vector_width, &cut), local);
+  ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, ocl_larger(lanes, device->vector_width), &cut), local);
   memcpy(space + n, &cut, sizeof cut);
   return ocl_kernel_set(kernel, 1, &(ocl_argument){sizeof *space * (size_t)(n + 4), space});
 }

@@ -25,8 +25,20 @@ static long resolve(__global const long *const *index, const long *at, long i, c
   return in_range ? where : -1;
 }
 
+/* A vector of a type that may lie anywhere is moved in parts. On a GPU one that lies at a multiple of its size is moved as
+ * one. */
+#if defined(IS_CPU) || VEC == 1
+#define IS_WHOLE(p) 0
+#else
+#define IS_WHOLE(p) ((ulong)(p) % (VEC * sizeof(*(p))) == 0)
+#endif
+
 #if INDICES == 1 && !defined(ROWS)
+#ifdef IS_CPU
 #define RUN 8
+#else
+#define RUN 4 /* a work-item has no more */
+#endif
 /* Of elements whose indices lie side by side, runs of RUN that are all in range; returns where the first other begins. */
 static long gather_runs(__global RAW(D) * to, __global const RAW(D) * from, long stride_from, __global const long *index,
                         long i, long end, const space *shape) {
@@ -69,7 +81,12 @@ KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETE
     if (where < 0) continue;
     from += where;
 #ifdef CONTIGUOUS
-    for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
+    for (; i + VEC <= end; i += VEC) {
+      if (IS_WHOLE(from + i) && IS_WHOLE(to + i))
+        *(__global VEC_OF(RAW(D)) *)(to + i) = *(__global const VEC_OF(RAW(D)) *)(from + i);
+      else
+        VSTORE(VLOAD(from + i), to + i);
+    }
 #endif
     for (; i < end; i++) to[i * stride_to] = from[i * stride_from];
 #else

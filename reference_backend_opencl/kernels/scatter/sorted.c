@@ -48,7 +48,7 @@ bool ocl_sorted_serves(const graft_device *device, const ocl_scatter *call, int6
 static graft_status make_keys(ocl_sorted *sorted, graft_device *device, const ocl_scatter *call, const spaces *spaces) {
   const ocl_indexed *indexed = &call->indexed;
   const ocl_dtype *dtype = ocl_dtype_of(device, GRAFT_I64);
-  const size_t local = 64;
+  const size_t local = 256;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
   ocl_text_add(&head, "#define NARROW\n#define KEYS_RANK %d\n%s", spaces->keys.rank,
