@@ -59,8 +59,8 @@ def programs(monkeypatch):
     made = []
 
     class Program(_program.Program):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
             made.append(self)
 
     monkeypatch.setattr(_program, "Program", Program)

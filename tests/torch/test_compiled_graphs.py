@@ -341,17 +341,87 @@ def test_recording_draws_nothing(device):
 # --- sizes ---
 
 
-def test_every_size_has_its_graph(device, programs):
+def test_one_graph_serves_all_sizes(device, programs):
     def function(x):
         rows, columns = x.shape
         half = x.view(rows * columns)[: rows * columns // 2]
         return half.sum() * rows, torch.arange(rows, device=x.device) + rows, x.new_zeros(rows, columns * 2)
 
     compiled = torch.compile(function, backend="graft", dynamic=True)
-    for rows in [*range(2, 8), *range(7, 1, -1)]:
+    for rows in [*range(2, 8), *range(7, 1, -1), 40]:
         x = torch.randn(rows, 11, device=device)
         assert_same(compiled(x), function(x))
-    assert len(programs) == 1 and graphs_of(programs) == 6
+    x = torch.randn(5, 23, device=device)
+    assert_same(compiled(x), function(x))
+    assert len(programs) == 1 and graphs_of(programs) == 1
+
+
+def test_sizes_that_change_become_open(device, programs):
+    """PyTorch compiles once more when a size has changed, and that is for all others."""
+    compiled = torch.compile(lambda x: x.exp() @ x.T, backend="graft")
+    for rows in (3, 4, 5, 9, 4):
+        x = torch.randn(rows, 6, device=device)
+        assert_same(compiled(x), x.exp() @ x.T)
+    assert [graphs_of([program]) for program in programs] == [1, 1]
+
+
+def test_one_graph_trains_at_all_sizes(device, programs):
+    """Forward and backward; the mean divides by the batch, and a view joins two open sizes."""
+    layers = torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 3)
+    model = torch.nn.Sequential(*layers).to(device)
+
+    def loss(x, labels):
+        return torch.nn.functional.cross_entropy(model(x).flatten(0, 1), labels.flatten())
+
+    compiled = torch.compile(loss, backend="graft", dynamic=True)
+    for rows, length in ((4, 5), (3, 7), (2, 2), (9, 4)):
+        x, labels = torch.randn(rows, length, 6, device=device), torch.randint(0, 3, (rows, length)).to(device)
+        results = []
+        for function in (compiled, loss):
+            model.zero_grad()
+            value = function(x, labels)
+            value.backward()
+            results.append([value.detach(), *(parameter.grad for parameter in model.parameters())])
+        assert_same(*results)
+    assert [graphs_of([program]) for program in programs] == [1, 1] and set(beside_graphs(programs)) <= {"mul"}
+
+
+def test_inputs_of_all_sizes_are_written(device, programs):
+    def function(x, y):
+        y.add_(x.sum(0))
+        return y * x.shape[0]
+
+    compiled = torch.compile(function, backend="graft", dynamic=True)
+    for rows in (3, 4, 6):
+        x, y = torch.randn(rows, 5, device=device), torch.randn(5, device=device)
+        expected = y.clone()
+        assert_same(compiled(x, y), function(x, expected))
+        assert torch.equal(y, expected)
+    assert graphs_of(programs) == 1
+
+
+def test_random_numbers_of_all_sizes(device, programs):
+    compiled = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand_like(x), backend="graft", dynamic=True)
+    for rows in (3, 4, 6):
+        x, results = torch.ones(rows, 5, device=device), []
+        for function in (compiled, lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand_like(x)):
+            torch.manual_seed(rows)
+            results.append([function(x), torch.rand(2, device=device)])
+        assert_same(*results)
+
+
+def test_what_cannot_be_said_is_recorded_for_each_size(device, programs, caplog):
+    """A quotient with a fraction is none of the sizes; the log says so."""
+
+    def function(x):
+        return x.exp() * (x.shape[0] / 4)
+
+    compiled = torch.compile(function, backend="graft", dynamic=True)
+    with caplog.at_level(logging.INFO, "torch_graft._program"):
+        for rows in (3, 4, 5):
+            x = torch.randn(rows, 5, device=device)
+            assert_same(compiled(x), function(x))
+    assert graphs_of(programs) == 3 and "takes truediv, a number with a fraction" in caplog.text
 
 
 def test_sizes_go_from_graph_to_graph(device, programs):
@@ -376,11 +446,11 @@ def test_sizes_go_from_graph_to_graph(device, programs):
 def test_graphs_are_not_kept_without_end(device, programs, monkeypatch, caplog):
     """Beyond the limit, sizes that come once run eagerly, and those that come again take the place of the oldest."""
     monkeypatch.setattr(_program, "LIMIT", 3)
-    compiled = torch.compile(lambda x: (x + 1) * x.shape[0], backend="graft", dynamic=True)
+    compiled = torch.compile(lambda x: (x + 1) * (x.shape[0] / 4), backend="graft", dynamic=True)
 
     def graphs_after(rows):
         x = torch.randn(rows, 11, device=device)
-        assert_same(compiled(x), (x + 1) * rows)
+        assert_same(compiled(x), (x + 1) * (rows / 4))
         return graphs_of(programs)
 
     with caplog.at_level(logging.INFO, "torch_graft._program"):

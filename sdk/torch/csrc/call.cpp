@@ -11,6 +11,16 @@
 
 namespace torch_graft {
 
+int64_t memory_format_of(c10::MemoryFormat format) {
+  switch (format) {
+    case c10::MemoryFormat::Contiguous: return GRAFT_FORMAT_CONTIGUOUS;
+    case c10::MemoryFormat::Preserve: return GRAFT_FORMAT_PRESERVE;
+    case c10::MemoryFormat::ChannelsLast: return GRAFT_FORMAT_CHANNELS_LAST;
+    case c10::MemoryFormat::ChannelsLast3d: return GRAFT_FORMAT_CHANNELS_LAST_3D;
+    default: return GRAFT_FORMAT_DEFAULT;
+  }
+}
+
 namespace {
 
 [[noreturn]] void raise_kind(const OpRow &row, char letter, const c10::IValue &value) {
@@ -103,16 +113,6 @@ graft_value list_value(CallFrame &frame, const c10::IValue &list, graft_value_ki
   value.count = static_cast<uint32_t>(items.size());
   value.as.*field = made;
   return value;
-}
-
-int64_t memory_format_of(c10::MemoryFormat format) {
-  switch (format) {
-    case c10::MemoryFormat::Contiguous: return GRAFT_FORMAT_CONTIGUOUS;
-    case c10::MemoryFormat::Preserve: return GRAFT_FORMAT_PRESERVE;
-    case c10::MemoryFormat::ChannelsLast: return GRAFT_FORMAT_CHANNELS_LAST;
-    case c10::MemoryFormat::ChannelsLast3d: return GRAFT_FORMAT_CHANNELS_LAST_3D;
-    default: return GRAFT_FORMAT_DEFAULT;
-  }
 }
 
 graft_value plain_value(CallFrame &frame, const OpRow &row, char letter, const c10::IValue &from) {

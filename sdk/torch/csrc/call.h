@@ -50,6 +50,9 @@ class Modes {
   bool flags_set_ = false, dtype_set_ = false;
 };
 
+// What libgraft calls a memory format of PyTorch's.
+int64_t memory_format_of(c10::MemoryFormat format);
+
 // libgraft's texts end at the first NUL: one inside would cut them silently.
 inline void check_no_nul(std::string_view text) {
   size_t nul = text.find('\0');

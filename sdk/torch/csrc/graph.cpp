@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "call.h"
+#include "input_sizes.h"
 
 namespace torch_graft {
 
@@ -44,9 +45,12 @@ GraphInput::GraphInput(const graft_graph_port &port)
       written(port.is_written),
       viewed(true) {}  // not known, and nothing of a file's inputs is let go
 
+bool GraphInput::is_alike(const at::Tensor &tensor) const {
+  return tensor.scalar_type() == dtype && tensor.is_conj() == conj && tensor.is_neg() == neg;
+}
+
 bool GraphInput::fits(const at::Tensor &tensor) const {
-  if (tensor.scalar_type() != dtype || tensor.sizes() != sizes || tensor.is_conj() != conj || tensor.is_neg() != neg)
-    return false;
+  if (!is_alike(tensor) || tensor.sizes() != sizes) return false;
   auto theirs = tensor.strides();
   for (size_t i = 0; i < sizes.size(); i++) {
     if (sizes[i] > 1 && theirs[i] != strides[i]) return false;
@@ -83,8 +87,13 @@ bool overlap(const at::Tensor &a, const at::Tensor &b) {
 // --- compiled graphs ---
 
 CompiledGraph::CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs,
-                             uint32_t outputs)
-    : exec_(exec), index_(index), inputs_(std::move(inputs)), outputs_(outputs), modes_(GraphModes::now()) {
+                             uint32_t outputs, std::shared_ptr<const OpenSizes> sizes)
+    : exec_(exec),
+      index_(index),
+      inputs_(std::move(inputs)),
+      outputs_(outputs),
+      sizes_(std::move(sizes)),
+      modes_(GraphModes::now()) {
   static std::atomic<uint64_t> last{0};
   serial_ = ++last;
 }
@@ -96,9 +105,10 @@ CompiledGraph::~CompiledGraph() {
 bool CompiledGraph::fits(const std::vector<at::Tensor> &inputs) const {
   if (inputs.size() != inputs_.size() || !(modes_ == GraphModes::now())) return false;
   for (size_t i = 0; i < inputs.size(); i++) {
-    if (!is_recordable(inputs[i], index_) || !inputs_[i].fits(inputs[i])) return false;
+    if (!is_recordable(inputs[i], index_)) return false;
+    if (sizes_ ? !inputs_[i].is_alike(inputs[i]) : !inputs_[i].fits(inputs[i])) return false;
   }
-  return true;
+  return !sizes_ || sizes_->fit(inputs);
 }
 
 bool CompiledGraph::is_shared(const std::vector<at::Tensor> &inputs) const {
@@ -206,8 +216,7 @@ GraphRecording::~GraphRecording() {
   graft_graph_destroy(graph_);
 }
 
-// C would take it for the end.
-static void check_name(const std::string &name) {
+void check_name(const std::string &name) {
   TORCH_CHECK(name.find('\0') == std::string::npos, "graft: the name \"", name.c_str(),
               "...\" of a graph's input or output has a character 0; rename it");
 }

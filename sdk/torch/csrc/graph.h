@@ -26,6 +26,8 @@ struct GraphInput {
   explicit GraphInput(const at::Tensor &like);
   explicit GraphInput(const graft_graph_port &port);
   bool fits(const at::Tensor &tensor) const;
+  // The same, whatever its sizes are.
+  bool is_alike(const at::Tensor &tensor) const;
 };
 struct GraphModes {
   graft_exec_flags flags;
@@ -37,10 +39,17 @@ struct GraphModes {
   }
 };
 
+class OpenSizes;
+
+// C would take a character 0 for the end.
+void check_name(const std::string &name);
+
 // A graph that can be run, by any number of threads at once.
 class TORCH_GRAFT_API CompiledGraph {
  public:
-  CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs, uint32_t outputs);
+  // `sizes`: those that are open; null: the inputs have those that they were recorded with.
+  CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs, uint32_t outputs,
+                std::shared_ptr<const OpenSizes> sizes = nullptr);
   ~CompiledGraph();
   CompiledGraph(const CompiledGraph &) = delete;
   CompiledGraph &operator=(const CompiledGraph &) = delete;
@@ -61,6 +70,7 @@ class TORCH_GRAFT_API CompiledGraph {
   c10::DeviceIndex index_;
   std::vector<GraphInput> inputs_;
   uint32_t outputs_;
+  std::shared_ptr<const OpenSizes> sizes_;
   GraphModes modes_;
   uint64_t serial_;
 };
@@ -112,11 +122,13 @@ class TORCH_GRAFT_API GraphRecording {
   uint32_t node_count() const;
   std::shared_ptr<CompiledGraph> compile(const std::optional<std::string> &passes) const;
 
- private:
+ protected:
   c10::DeviceIndex index_;
   graft_graph *graph_ = nullptr;
-  std::vector<at::Tensor> placeholders_;
   std::vector<GraphInput> inputs_;
+
+ private:
+  std::vector<at::Tensor> placeholders_;
   std::unique_ptr<class Modes> modes_;  // of the thread, while it records
 };
 

@@ -13,6 +13,7 @@
 #include "bridge.h"
 #include "custom.h"
 #include "graph.h"
+#include "open_sizes.h"
 #include "replay.h"
 #include "replayed_run.h"
 
@@ -252,10 +253,50 @@ py::tuple load_file(const std::string &path, int64_t index) {
   return py::make_tuple(file.graph, file.inputs, file.values, file.outputs);
 }
 
+c10::Scalar number_of(const py::handle &item) {
+  if (PyBool_Check(item.ptr())) return item.cast<bool>();
+  if (PyLong_Check(item.ptr())) return item.cast<int64_t>();
+  if (PyFloat_Check(item.ptr())) return item.cast<double>();
+  return item.cast<c10::complex<double>>();
+}
+
+// An argument of a call with open sizes, by the letter of its kind.
+c10::IValue argument_of(char kind, const py::handle &item) {
+  if (item.is_none()) return {};
+  switch (kind) {
+    case 'T':
+    case 'i': return item.cast<int64_t>();
+    case 'L':
+    case 'I': return item.cast<std::vector<int64_t>>();
+    case 'F': return item.cast<std::vector<double>>();
+    case 'm': {
+      c10::List<bool> mask;
+      for (const auto &each : item) mask.push_back(each.cast<bool>());
+      return mask;
+    }
+    case 'f': return item.cast<double>();
+    case 'b': return item.cast<bool>();
+    case 's': return number_of(item);
+    case 'z': return item.cast<std::string>();
+    case 'd': return item.cast<c10::ScalarType>();
+    case 'M': return item.cast<c10::MemoryFormat>();
+    default: return true;
+  }
+}
+
+std::vector<OpenValuePtr> call_open(OpenRecording &recording, const std::string &op, const std::string &kinds,
+                                    const py::list &args, const std::vector<OpenValuePtr> &tensors,
+                                    const std::vector<OpenValuePtr> &given) {
+  std::vector<c10::IValue> values;
+  for (size_t i = 0; i < kinds.size(); i++) values.push_back(argument_of(kinds[i], args[i]));
+  return recording.call(op, kinds, values, tensors, given);
+}
+
 void bind_graphs(py::module &m) {
   py::class_<CompiledGraph, std::shared_ptr<CompiledGraph>>(m, "CompiledGraph")
       .def_property_readonly("serial", &CompiledGraph::serial)
       .def("run", torch::wrap_pybind_function(run_loaded))
+      .def("fits", &CompiledGraph::fits)
       .def("info", torch::wrap_pybind_function(graph_info));
   py::class_<GraphCache>(m, "GraphCache")
       .def(py::init<>())
@@ -279,6 +320,20 @@ void bind_graphs(py::module &m) {
       .def("save", torch::wrap_pybind_function_no_gil(&GraphRecording::save))
       .def_property_readonly("node_count", &GraphRecording::node_count)
       .def("compile", torch::wrap_pybind_function(&GraphRecording::compile), py::arg("passes") = py::none());
+  py::class_<OpenValue, std::shared_ptr<OpenValue>>(m, "OpenValue")
+      .def(py::init<const at::Tensor &>())
+      .def_property_readonly("sizes", &OpenValue::sizes)
+      .def_property_readonly("strides", &OpenValue::strides)
+      .def_property_readonly("dtype", &OpenValue::dtype);
+  py::class_<OpenRecording, GraphRecording>(m, "OpenRecording")
+      .def(py::init(
+          torch::wrap_pybind_function([](int64_t index) { return std::make_unique<OpenRecording>(narrow(index)); })))
+      .def("size", torch::wrap_pybind_function(&OpenRecording::size))
+      .def("size_of", torch::wrap_pybind_function(&OpenRecording::size_of))
+      .def("input", torch::wrap_pybind_function(&OpenRecording::input))
+      .def("call", torch::wrap_pybind_function(call_open))
+      .def("output", torch::wrap_pybind_function(&OpenRecording::output))
+      .def("compile", torch::wrap_pybind_function(&OpenRecording::compile), py::arg("passes") = py::none());
   m.def("load_graph", torch::wrap_pybind_function(load_file));
   m.def("is_recordable", torch::wrap_pybind_function([](const at::Tensor &tensor, int64_t index) {
           return is_recordable(tensor, narrow(index));

@@ -2,26 +2,25 @@
 
 The nodes stay in their order. Runs of nodes that a graph can hold are pieces: a piece is recorded when it is first run
 with inputs of some dtypes, sizes and strides, through the same kernels that eager mode calls, and from then on runs
-without Python. What a graph can't hold is called as eager mode does. Whether it can is asked of each node before
-(_why_not), and answered by the recording: where that fails at a node, the piece is split there.
+without Python. Where the sizes are symbols, one recording serves all of them, if libgraft can be told so
+(_open_sizes.py). What a graph can't hold is called as eager mode does. Whether it can is asked of each node before
+(_nodes.py), and answered by the recording: where that fails at a node, the piece is split there.
 
 TORCH_LOGS="torch_graft" says what became of each graph, and why.
 """
 
 import logging
-import operator
 import threading
 import warnings
 
 import torch
 from torch._dynamo.utils import counters
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torch_graft import _device, _rng_ops
-from torch_graft._device import is_ours
+from torch_graft import _device, _open_sizes, _rng_ops
+from torch_graft._nodes import is_number, is_part, is_tensor, why_not
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ LIMIT = 16
 def compile_graph(module, passes=None, replays=None):
     """A function of a list of values, which it empties; what AOTAutograd calls boxed. replays: of a program, what runs it
     instead."""
-    program = Program(module, passes)
+    program = Program(module, passes, opens=not replays)  # what is replayed has its sizes
     runner = replays(program) if replays else program
 
     def run(values):
@@ -46,8 +45,8 @@ def compile_graph(module, passes=None, replays=None):
 class Program:
     """One forward, backward or inference graph of AOTAutograd."""
 
-    def __init__(self, module, passes):
-        self.plan = plan = _Plan(module, passes)
+    def __init__(self, module, passes, opens=True):
+        self.plan = plan = _Plan(module, passes, opens)
         self.steps = tuple(_steps(plan, 0, len(plan.nodes)))
         self.outputs = plan.outputs
         log.info("a graph of %d nodes: %s", len(plan.nodes), plan.describe(self.steps))
@@ -71,8 +70,9 @@ class Program:
 class _Plan:
     """The nodes in their order, and the place that each value has in the list of values of a run."""
 
-    def __init__(self, module, passes):
+    def __init__(self, module, passes, opens):
         self.passes = passes
+        self.opens = opens  # sizes, where they are symbols
         self.module = module
         nodes = list(module.graph.nodes)
         self.placeholders = [node for node in nodes if node.op == "placeholder"]
@@ -88,7 +88,7 @@ class _Plan:
         for node, value in self.attributes.items():
             self.empty[self.slots[node]] = value
         self.outputs = [self._output(value) for value in self.output.args[0]]
-        self.reasons = {node: _why_not(node) for node in self.nodes}
+        self.reasons = {node: why_not(node) for node in self.nodes}
         self.told = set()
 
     def _output(self, value):
@@ -119,7 +119,7 @@ class _Plan:
         """It, and what takes its result apart, are called from now on."""
         self.reasons[node] = reason
         for user in node.users:
-            if _is_part(user):
+            if is_part(user):
                 self.refuse(user, reason)
 
     def tell(self, text, *values):
@@ -146,7 +146,7 @@ def _with_their_parts(nodes):
     numbers first, where they part no piece."""
     parts = {}
     for node in nodes:
-        if _is_part(node):
+        if is_part(node):
             parts.setdefault(node.args[0], []).append(node)
     ordered = []
 
@@ -155,106 +155,15 @@ def _with_their_parts(nodes):
         for part in parts.get(node, ()):
             add(part)
 
-    for node in sorted(nodes, key=lambda node: not _is_number(node)):
-        if not (_is_part(node) and node.args[0].op.startswith("call_")):
+    for node in sorted(nodes, key=lambda node: not is_number(node)):
+        if not (is_part(node) and node.args[0].op.startswith("call_")):
             add(node)
     return ordered
 
 
-def _is_part(node):
-    return node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node)
-
-
-def _is_number(node):
-    """Whether it is a number of the program's, in a tensor of the CPU: of a graph it becomes a constant."""
-    if node.target is torch.ops.aten.lift_fresh_copy.default:
-        node = node.args[0]
-    value = node.meta.get("val")
-    return node.op == "get_attr" and isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dim() == 0
-
-
-# --- which nodes a graph can hold ---
-
-# They read values, change what a tensor's memory is, or say something about streams.
-_NEVER = {
-    f"aten::{name}"
-    for name in """_local_scalar_dense item equal is_nonzero _assert_async _assert_scalar _assert_tensor_metadata
-    record_stream resize_ resize_as_ set_ _pin_memory pin_memory is_pinned _print lift_fresh
-    sym_constrain_range sym_constrain_range_for_size _async_error""".split()
-}
-_SCALAR_MODULES = {"_operator", "math", "builtins", "torch", "torch.fx.experimental.sym_node", "torch.utils._sympy.functions"}
-_SCALAR_OPS = {f"aten::sym_{name}" for name in ("size", "stride", "numel", "storage_offset", "is_contiguous")}
-
-
-def _why_not(node):
-    """Why a graph can't hold the node, or None."""
-    if _is_part(node):
-        return _why_not(node.args[0]) if node.args[0].op.startswith("call_") else "it takes apart what another made"
-    if node.op != "call_function":
-        return f"it is a {node.op} of a module"
-    for value in node.all_input_nodes:
-        if isinstance(value.meta.get("val"), (list, tuple)):
-            return "it takes a list that another node made"
-        if "val" not in value.meta:
-            return f"what it takes of {value.name} is not known beforehand"
-    if _depends_on_values(node):
-        return "the size of its result depends on values"
-    return _why_not_target(node.target) or _why_not_tensors(node)
-
-
-def _depends_on_values(node):
-    """Whether it makes sizes that nothing before it has."""
-    own = free_unbacked_symbols(node.meta.get("val"))
-    return bool(own) and not own <= free_unbacked_symbols([value.meta.get("val") for value in node.all_input_nodes])
-
-
-def _why_not_target(target):
-    if not isinstance(target, torch._ops.OpOverload):
-        name = getattr(target, "__name__", str(target))
-        if isinstance(target, torch._ops.HigherOrderOperator):
-            return f"{name} is a higher-order op"
-        return None if _is_scalar_function(target) else f"{name} is no op"
-    name = target._schema.name
-    if name in _SCALAR_OPS:
-        return None
-    if name in _NEVER or torch.Tag.data_dependent_output in target.tags:
-        return f"{name} reads values, or changes what memory is"
-    if target.namespace not in ("aten", "prims") and not _custom_ops_has(name):
-        return f"{name} is a custom op"
-    return None
-
-
-def _custom_ops_has(name):
-    from torch_graft import _custom_ops
-
-    return name in _custom_ops.names
-
-
-def _is_scalar_function(target):
-    return getattr(target, "__module__", None) in _SCALAR_MODULES
-
-
-def _why_not_tensors(node):
-    values = [value.meta.get("val") for value in [*node.all_input_nodes, node] if value is node or not _is_number(value)]
-    leaves = pytree.tree_leaves(values)
-    tensors = [value for value in leaves if isinstance(value, torch.Tensor)]
-    if any(isinstance(value, torch.SymFloat) and free_unbacked_symbols(value) for value in leaves):
-        return "a number with a fraction goes into it that was read from a tensor, and each run may have another"
-    for tensor in tensors:
-        if not is_ours(tensor):
-            return f"it takes or gives a tensor on {tensor.device}"
-        if tensor.layout != torch.strided:
-            return f"it takes or gives a tensor of layout {tensor.layout}"
-    if len({tensor.device for tensor in tensors}) > 1:
-        return "its tensors are on several devices"
-    if any(isinstance(value, torch.Generator) for value in pytree.tree_leaves((node.args, node.kwargs))):
-        return "it draws from a generator of its own"
-    return None
-
-
 def _index_of(node):
     """Of its device; None where it has no tensors."""
-    values = pytree.tree_leaves([value.meta.get("val") for value in [node, *node.all_input_nodes] if not _is_number(value)])
+    values = pytree.tree_leaves([value.meta.get("val") for value in [node, *node.all_input_nodes] if not is_number(value)])
     return next((value.device.index or 0 for value in values if isinstance(value, torch.Tensor)), None)
 
 
@@ -320,6 +229,53 @@ class _Variant:
         self.numbers = {}  # that the piece gives, by the graph that was recorded with them
 
 
+# Before the numbers of a variant whose sizes are open.
+_OPEN = "open"
+# In the error of a run at sizes for which a call can't be made; nothing has run then.
+_NOT_MADE = "of the graph, made for"
+
+
+class _Open:
+    """How one recording of a piece serves all sizes: they are dimensions of its inputs, and where it is given others as
+    numbers, it is one recording for each."""
+
+    def __init__(self, piece, places):
+        self.places = places
+        self.at = tuple(places.values())
+        symbols = [_open_sizes.symbols_of(node.meta.get("val")) for node in piece.number_nodes]
+        self.free = [i for i, found in enumerate(symbols) if not found or found - places.keys()]
+        self.free_slots = [piece.number_slots[i] for i in self.free]
+        self.seen, self.refused = set(), set()  # sizes that ran, and that no run can have
+        self.numbers = {}  # that the piece gives, by sizes and by what it is given
+
+    @staticmethod
+    def of(piece):
+        places = _open_sizes.places_of([node.meta.get("val") for node in piece.inputs])
+        return _Open(piece, places) if places else None
+
+    def sizes_of(self, tensors):
+        return tuple([tensors[i].shape[d] for i, d in self.at])
+
+    def number_of(self, piece, numbers):
+        """The numbers of symbols that are no dimensions."""
+        known = {}
+        for i in self.free:
+            value = piece.number_nodes[i].meta.get("val")
+            if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol:
+                known[value.node.expr] = numbers[i]
+        return known
+
+    def numbers_at(self, piece, sizes, numbers):
+        """What the piece gives as numbers, and where."""
+        if not piece.number_outputs:
+            return ()
+        if (sizes, numbers) not in self.numbers:
+            known = {**dict(zip(self.places, sizes)), **self.number_of(piece, numbers)}
+            found = [_open_sizes.value_at(node.meta["val"], known) for node in piece.number_outputs]
+            self.numbers[sizes, numbers] = list(zip([piece.plan.slots[node] for node in piece.number_outputs], found))
+        return self.numbers[sizes, numbers]
+
+
 class _Piece:
     """Nodes that follow each other, run as one graph."""
 
@@ -329,19 +285,20 @@ class _Piece:
         self.dying = plan.dying(begin, end)
         own = set(self.nodes)
         inputs = {value: None for node in self.nodes for value in node.all_input_nodes if value not in own}
-        self.constants = [value for value in inputs if _is_number(value)]
+        self.constants = [value for value in inputs if is_number(value)]
         for value in self.constants:
             del inputs[value]
         outputs = [node for node in self.nodes if plan.last_use[node] >= end]
-        self.inputs = [value for value in inputs if _is_tensor(value)]
+        self.inputs = [value for value in inputs if is_tensor(value)]
         self.input_slots = [plan.slots[value] for value in self.inputs]
         # Which of them nobody uses behind it.
         self.let_go = [plan.last_use[value] < end and value not in plan.attributes for value in self.inputs]
-        self.number_nodes = [value for value in inputs if not _is_tensor(value)]
+        self.number_nodes = [value for value in inputs if not is_tensor(value)]
         self.number_slots = [plan.slots[value] for value in self.number_nodes]
-        self.outputs = [node for node in outputs if _is_tensor(node)]
+        self.outputs = [node for node in outputs if is_tensor(node)]
         self.output_slots = [plan.slots[node] for node in self.outputs]
-        self.number_outputs = [node for node in outputs if not _is_tensor(node)]
+        self.number_outputs = [node for node in outputs if not is_tensor(node)]
+        self.open = _Open.of(self) if plan.opens else None
         self.variants = {}
         self.waiting = None  # inputs seen once while no more graphs are kept
         self.parts = None  # what it was split into
@@ -350,6 +307,8 @@ class _Piece:
 
     def run(self, env):
         tensors = [env[slot] for slot in self.input_slots]
+        if self.open is not None and self._run_open(env, tensors):
+            return
         variant = self.variants.get(tuple([env[slot] for slot in self.number_slots]))
         for slot, goes in zip(self.input_slots, self.let_go):
             if goes:
@@ -364,6 +323,38 @@ class _Piece:
             env[slot] = value
         for slot, value in variant.numbers[serial]:
             env[slot] = value
+
+    def _run_open(self, env, tensors):
+        """Whether one recording for all sizes ran. Where it can't at some, that shows when it first should, and inputs
+        are still there."""
+        variant = self.variants.get((_OPEN, *[env[slot] for slot in self.open.free_slots]))
+        sizes = self.open.sizes_of(tensors) if variant else None
+        if variant is None or sizes in self.open.refused:
+            return False
+        first = sizes not in self.open.seen
+        for slot, goes in zip(self.input_slots, self.let_go):
+            if goes and not first:
+                env[slot] = None
+        try:
+            found = variant.cache.run(tensors, [] if first else self.let_go)
+        except RuntimeError as error:
+            if not first or _NOT_MADE not in str(error):
+                raise
+            self.open.refused.add(sizes)
+            self.plan.tell("nodes %s to %s: a recording of its own: %s", self.nodes[0].name, self.nodes[-1].name,
+                           _first_line(error))  # fmt: skip
+            return False
+        if found is None:
+            for slot, tensor in zip(self.input_slots, tensors):
+                env[slot] = tensor
+            return False
+        self.open.seen.add(sizes)
+        _, results = found
+        for slot, value in zip(self.output_slots, results):
+            env[slot] = value
+        for slot, value in self.open.numbers_at(self, sizes, tuple([env[slot] for slot in self.number_slots])):
+            env[slot] = value
+        return True
 
     def _run_first(self, env, tensors):
         """With inputs that no graph was recorded for, or for which none can be."""
@@ -381,7 +372,9 @@ class _Piece:
     def _prepare(self, env, tensors):
         """Records it; gives the steps to run now: itself, or what it consists of."""
         numbers = tuple([env[slot] for slot in self.number_slots])
-        variant = self.variants.get(numbers)
+        opens = self.open is not None and self.open.sizes_of(tensors) not in self.open.refused
+        key = (_OPEN, *[numbers[i] for i in self.open.free]) if opens else numbers
+        variant = self.variants.get(key)
         problem = self._problem(numbers, tensors, variant)
         if problem:
             self.plan.tell("nodes %s to %s run eagerly: %s", self.nodes[0].name, self.nodes[-1].name, problem)
@@ -390,15 +383,20 @@ class _Piece:
             return self._calls()
         variant = variant or _Variant()
         try:
-            graph, values = _record(self, numbers, tensors)
+            graph, values = _record_open(self, numbers, tensors) if opens else _record(self, numbers, tensors)
+        except _open_sizes.NotSayable as reason:
+            log.info("nodes %s to %s: a recording for each size: %s", self.nodes[0].name, self.nodes[-1].name, reason)
+            self.open = None
+            return self._prepare(env, tensors)
         except _Refused as refused:
             return self._split(refused)
         if self._is_full():
             self.variants.pop(next(iter(self.variants)))
-        variant.numbers[graph.serial] = [(self.plan.slots[node], values[node]) for node in self.number_outputs]
+        if not opens:
+            variant.numbers[graph.serial] = [(self.plan.slots[node], values[node]) for node in self.number_outputs]
         variant.numbers.pop(variant.cache.add(graph, LIMIT), None)
-        self.variants.pop(numbers, None)
-        self.variants[numbers] = variant
+        self.variants.pop(key, None)
+        self.variants[key] = variant
         return self
 
     def _problem(self, numbers, tensors, variant):
@@ -435,10 +433,6 @@ class _Piece:
         return self.parts
 
 
-def _is_tensor(node):
-    return isinstance(node.meta.get("val"), torch.Tensor)
-
-
 # --- recording ---
 
 
@@ -469,12 +463,68 @@ def _record(piece, numbers, tensors):
         finally:
             recording.stop()
         graph = _finish(piece, recording, values)
+    _tell_recorded(piece, recording, graph)
+    return graph, values
+
+
+def _tell_recorded(piece, recording, graph):
     calls, left = recording.node_count, graph.info()["nodes"]
     log.info("%d nodes from %s to %s are a graph of %d calls, %d after passes",
              len(piece.nodes), piece.nodes[0].name, piece.nodes[-1].name, calls, left)  # fmt: skip
     counters["graft"]["graphs"] += 1
     counters["graft"]["calls in graphs"] += left
+
+
+def _record_open(piece, numbers, tensors):
+    """The same, of a graph that serves all sizes."""
+    recording = _device.library().OpenRecording(piece.index)
+    with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+        sizes = _open_sizes.Sizes(recording, piece.open.places, tensors, piece.open.number_of(piece, numbers))
+        recorder = _open_sizes.Recorder(recording, sizes, {})
+        values = recorder.values
+        for node, number in zip(piece.number_nodes, numbers):
+            value = node.meta.get("val")
+            values[node] = sizes.number(value) if isinstance(value, torch.SymInt) else number
+        for node in piece.constants:
+            values[node] = piece.plan.attributes[node if node.op == "get_attr" else node.args[0]]
+        try:
+            for node, tensor in zip(piece.inputs, tensors):
+                recorder.input(node, node.name, tensor)
+            for i in _donors(piece, tensors):
+                recording.donate(i)
+            recording.begin()
+            for node in piece.nodes:
+                _record_open_node(recorder, node, node in piece.outputs)
+            recording.end()
+            for node in piece.outputs:
+                recording.output(node.name, values[node])
+            graph = recording.compile(piece.plan.passes)
+        except _open_sizes.NotSayable:
+            raise
+        except Exception as error:
+            raise _open_sizes.NotSayable(_first_line(error)) from None
+        finally:
+            recording.stop()
+    if not graph.fits(tensors):
+        raise _open_sizes.NotSayable("its inputs lie otherwise than the program was told")
+    _tell_recorded(piece, recording, graph)
     return graph, values
+
+
+def _record_open_node(recorder, node, is_output):
+    recorder.record(node)
+    fake, value = node.meta.get("val"), recorder.values[node]
+    if not isinstance(fake, torch.Tensor) or _is_view(node) or _writes(node):
+        return
+    if is_output or any(_is_view(user) for user in node.users):
+        strides = _strides_of(fake, value.sizes)
+        if strides is not None and not _open_sizes.lies_so(value, strides):
+            recorder.values[node] = recorder.made_dense(node, value, strides)
+
+
+def _writes(node):
+    arguments = node.target._schema.arguments if isinstance(node.target, torch._ops.OpOverload) else ()
+    return any(each.alias_info and each.alias_info.is_write for each in arguments)
 
 
 def _donors(piece, tensors):
