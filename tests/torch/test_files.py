@@ -333,11 +333,54 @@ def test_refusals_name_the_line(device, path, case):
     assert path.read_text() == "what was there" and len(list(path.parent.iterdir())) == 1
 
 
-def test_open_sizes_are_refused(device, path):
-    rows = ({0: torch.export.Dim("rows")},)
-    program = torch.export.export(torch.nn.Tanh(), (torch.ones(4, 3, device=device),), dynamic_shapes=rows)
-    text = refused(program, path)
-    assert "input input, [" in text and "sizes that are open until a run" in text and "without dynamic_shapes" in text
+def exported_with_rows(module, *args):
+    rows = torch.export.Dim("rows", min=1, max=64)
+    return torch.export.export(module, args, dynamic_shapes=tuple({0: rows} for _ in args))
+
+
+def test_open_sizes_are_in_the_file(device, path):
+    """One file serves all sizes, to the bit; beyond its range it says so."""
+    layers = torch.nn.Linear(8, 16), torch.nn.LayerNorm(16), torch.nn.GELU(), torch.nn.Linear(16, 4)
+    model = torch.nn.Sequential(*layers).to(device)
+    torch_graft.save(exported_with_rows(model, torch.randn(4, 5, 8, device=device)), path)
+    loaded = torch_graft.load_graph(path)
+    with torch.no_grad():
+        for rows in (4, 2, 1, 9):
+            x = torch.randn(rows, 5, 8, device=device)
+            assert torch.equal(loaded(x), model(x))
+        with pytest.raises(RuntimeError, match="dimension 0 is 65, and the size input.0 goes from 1 to 64"):
+            loaded(torch.randn(65, 5, 8, device=device))
+
+
+def test_state_is_written_at_all_sizes(device, path):
+    class Counted(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return self.norm(x).relu().sum(0), x.shape[0] * x
+
+    model = Counted().to(device).train()
+    torch_graft.save(exported_with_rows(model, torch.randn(4, 3, device=device)), path)
+    loaded = torch_graft.load_graph(path)
+    with torch.no_grad():
+        for rows in (4, 2, 7):
+            x = torch.randn(rows, 3, device=device)
+            for own, expected in zip(loaded(x), model(x)):
+                assert torch.equal(own, expected)
+    assert torch.equal(loaded.state["norm.running_mean"], model.norm.running_mean)
+    assert loaded.state["norm.num_batches_tracked"] == 3
+
+
+def test_sizes_that_cannot_be_said_are_refused(device, path):
+    class Halved(torch.nn.Module):
+        def forward(self, x):
+            return x * (x.shape[0] / 3)
+
+    text = refused(exported_with_rows(Halved(), torch.randn(4, 3, device=device)), path)
+    assert "its sizes are open until a run, and" in text and "with a fraction" in text and "without dynamic_shapes" in text
+    assert not path.exists()
 
 
 def test_state_on_the_cpu_is_refused(device, path):

@@ -73,9 +73,11 @@ bool OpenSizes::fit(const std::vector<at::Tensor> &inputs) const {
   for (size_t i = 0; i < inputs.size(); i++) {
     auto sizes = inputs[i].sizes(), strides = inputs[i].strides();
     if (sizes.size() != sizes_[i].size()) return false;
+    const bool dense = strides_[i].empty();
+    if (dense && !inputs[i].is_contiguous()) return false;
     for (size_t d = 0; d < sizes.size(); d++) {
       if (sizes[d] != value(sizes_[i][d], values)) return false;
-      if (sizes[d] > 1 && strides[d] != value(strides_[i][d], values)) return false;
+      if (!dense && sizes[d] > 1 && strides[d] != value(strides_[i][d], values)) return false;
     }
   }
   return true;

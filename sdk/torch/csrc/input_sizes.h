@@ -16,6 +16,7 @@ class OpenSizes {
  public:
   void add_open(int64_t name, int64_t least, int64_t most);
   void add_formula(int64_t name, graft_size_op op, int64_t left, int64_t right);
+  // No strides: contiguous.
   void add_input(std::vector<int64_t> sizes, std::vector<int64_t> strides);
   // Whether there are sizes for which the inputs lie so.
   bool fit(const std::vector<at::Tensor> &inputs) const;

@@ -136,7 +136,7 @@ OpenValuePtr OpenRecording::input(const std::string &name, const at::Tensor &lik
               " can't be the input of a graph with open sizes");
   graft_tensor *made = nullptr;
   check(graft_graph_input(graph_, name.c_str(), dtype_of(like.scalar_type()), static_cast<int32_t>(sizes.size()),
-                          sizes.data(), strides.data(), &made));
+                          sizes.data(), strides.empty() ? nullptr : strides.data(), &made));
   values_.push_back(std::make_shared<OpenValue>(made));
   inputs_.emplace_back(like);
   sizes_.add_input(sizes, strides);

@@ -42,6 +42,7 @@ class TORCH_GRAFT_API OpenRecording : public GraphRecording {
 
   int64_t size(const std::string &name, int64_t example, int64_t least, int64_t most);
   int64_t size_of(graft_size_op op, int64_t left, int64_t right);
+  // No strides: contiguous.
   OpenValuePtr input(const std::string &name, const at::Tensor &like, const std::vector<int64_t> &sizes,
                      const std::vector<int64_t> &strides);
   // An op of libgraft. `kinds` has a letter for each argument, as OpRow has; a size may stand where a whole number

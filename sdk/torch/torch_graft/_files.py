@@ -14,12 +14,12 @@ import traceback
 
 import torch
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
-from torch.fx.experimental.symbolic_shapes import free_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from torch_graft import _device, _program
+from torch_graft import _device, _open_sizes, _program
 from torch_graft._device import is_ours
 
 
@@ -89,6 +89,7 @@ class _Traced:
         self.names = {}  # of those tensors of the CPU
         self.outputs = []  # name and node
         self.writes = []  # what is copied at the end: to a node, from a node
+        self.ranges = None  # of sizes that are open until a run; None: none is
 
     def hold(self, node, name, tensor):
         if not is_ours(tensor):
@@ -116,7 +117,11 @@ def _exported(program):
         from torch.export.passes import move_to_device_pass
 
         program = move_to_device_pass(program, device)
+    opens = any(_open_sizes.symbols_of(tensor) for tensor in _tensors_of(program))
+    if opens:
+        program = program.run_decompositions(_composites())  # libgraft follows each op to other sizes
     traced = _Traced(program.graph_module)
+    traced.ranges = program.range_constraints if opens else None
     nodes = {node.name: node for node in program.graph.nodes}
     held = {**program.constants, **program.state_dict}
     for spec in program.graph_signature.input_specs:
@@ -142,6 +147,12 @@ def _exported(program):
     return traced
 
 
+def _composites():
+    """How ops that are only names for others become these."""
+    table = torch.export.default_decompositions()
+    return {op: table[op] for op in list(table) if isinstance(op, torch._ops.OpOverload) and op._can_decompose()}
+
+
 def _tensors_of(program):
     values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"]
     return [value for value in values if isinstance(value, torch.Tensor)]
@@ -151,9 +162,8 @@ def _add_argument(traced, node, argument):
     value = node.meta.get("val")
     if isinstance(argument, TensorArgument):
         _check_sizes(node, value)
-        traced.inputs[node] = node.name, torch.empty_strided(
-            value.shape, value.stride(), dtype=value.dtype, device=value.device
-        )
+        sizes, strides = ([_program._hint(number) for number in numbers] for numbers in (value.shape, value.stride()))
+        traced.inputs[node] = node.name, torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
     elif isinstance(value, torch.types.py_sym_types):
         _refuse(f"input {node.name} is a number that is open until a run", "export with that number")
     else:
@@ -161,11 +171,8 @@ def _add_argument(traced, node, argument):
 
 
 def _check_sizes(node, value):
-    open_sizes = free_symbols(value)
-    if open_sizes:
-        names = ", ".join(sorted(map(str, open_sizes)))
-        _refuse(f"input {node.name}, {list(value.shape)}, has sizes that are open until a run ({names})",
-                "a file holds fixed sizes: export without dynamic_shapes, a file for each size")  # fmt: skip
+    if free_unbacked_symbols(value):
+        _refuse(f"input {node.name}, {list(value.shape)}, has sizes without an example", "export with Dim.DYNAMIC or Dim(...)")
 
 
 def _add_output(traced, name, value):
@@ -353,8 +360,59 @@ def _check_shared(traced, kept):
                 _refuse(f"{held.name}, which is written, shares memory with {other.name}", "give each memory of its own")
 
 
+def _record_open(traced, index, kept):
+    """The same, of a graph whose sizes are open."""
+    recording = _device.library().OpenRecording(index)
+    places = _open_sizes.places_of([node.meta["val"] for node in traced.inputs])
+    try:
+        with torch.inference_mode(False), torch.no_grad(), _disable_current_modes():
+            names, tensors = zip(*traced.inputs.values())
+            sizes = _open_sizes.Sizes(recording, places, tensors, {}, names, traced.ranges)
+            recorder = _open_sizes.Recorder(recording, sizes, dict(traced.values))
+            for node, (name, tensor) in traced.inputs.items():
+                recorder.input(node, name, tensor)
+            held = {each: each.tensor.detach() for each in traced.held}
+            for each, tensor in held.items():
+                if each in kept:
+                    held[each] = recording.input(each.name, tensor, list(tensor.shape), list(tensor.stride()))
+            recorder.values.update((node, held[each]) for node, each in traced.held_by.items())
+            recording.begin()
+            for node in traced.module.graph.nodes:
+                _record_open_node(traced.module, recorder, node)
+            for to, value in traced.writes:
+                recorder.write(recorder.values[to], recorder.values[value])
+            recording.end()
+            for name, node in traced.outputs:
+                value = recorder.values[node]
+                if isinstance(value, torch.Tensor):
+                    _refuse(f"{name} is what the program holds, as it is", "return what is computed", node)
+                recording.output(name, value)
+    except _open_sizes.NotSayable as reason:
+        _refuse(f"its sizes are open until a run, and {reason}", "export without dynamic_shapes, a file for each size")
+    finally:
+        recording.stop()
+    return recording
+
+
+_CHECKS = "aten::_assert", "aten::sym_constrain"  # of sizes: a run checks them against the inputs
+
+
+def _record_open_node(module, recorder, node):
+    if node in recorder.values or node.op in ("placeholder", "output"):
+        return
+    if node.op == "get_attr":
+        recorder.values[node] = _program._attribute(module, node.target)
+    elif isinstance(node.target, torch._ops.OpOverload) and node.target._schema.name.startswith(_CHECKS):
+        recorder.values[node] = None
+    else:
+        _check_node(node, recorder.values)
+        recorder.record(node)
+
+
 def _record(traced, index, kept):
     """The graph, with `kept` of what is held as inputs."""
+    if traced.ranges is not None:
+        return _record_open(traced, index, kept)
     recording = _device.library().GraphRecording(index)
     outside = {node: value.clone() for node, value in traced.values.items() if isinstance(value, torch.Tensor)}
     versions = [value._version for value in outside.values()]
@@ -431,7 +489,7 @@ def _check_node(node, values):
                 "torch.manual_seed seeds the default one", node)  # fmt: skip
     value = node.meta.get("val")
     leaves = pytree.tree_leaves(value)
-    if any(free_symbols(leaf) for leaf in leaves if isinstance(leaf, (torch.Tensor, *torch.types.py_sym_types))):
+    if any(free_unbacked_symbols(leaf) for leaf in leaves if isinstance(leaf, (torch.Tensor, *torch.types.py_sym_types))):
         _refuse(f"the size of the result of {node.target} is not known beforehand",
                 "a file holds fixed sizes: compute it outside, or with a size that is given", node)  # fmt: skip
     tags = getattr(node.target, "tags", ())

@@ -53,13 +53,16 @@ def places_of(fakes):
 
 
 class Sizes:
-    """Symbols and formulas as names of a recording. `numbers`: those of symbols that are no dimension."""
+    """Symbols and formulas as names of a recording. `numbers`: those of symbols that are no dimension. `names`: of inputs;
+    `ranges`: what sizes may be, as torch.export has it."""
 
-    def __init__(self, recording, places, tensors, numbers):
+    def __init__(self, recording, places, tensors, numbers, names=None, ranges=None):
         self.recording = recording
         self.known = {symbol: int(number) for symbol, number in numbers.items()}
         for symbol, (i, d) in places.items():
-            self.known[symbol] = recording.size(str(symbol), tensors[i].shape[d], 0, _MOST)
+            least, most = _range_of((ranges or {}).get(symbol))
+            name = f"{names[i]}.{d}" if names else str(symbol)
+            self.known[symbol] = recording.size(name, tensors[i].shape[d], least, most)
 
     def number(self, value):
         return self.of(value.node.expr) if isinstance(value, torch.SymInt) else value
@@ -102,6 +105,12 @@ _PLAIN = {_ADD: operator.add, _MUL: operator.mul, _DIV: operator.floordiv, _MOD:
 def _is_plain(*numbers):
     """Names are numbers near -2^62."""
     return all(number > -(2**61) for number in numbers)
+
+
+def _range_of(found):
+    if found is None:
+        return 0, _MOST
+    return max(int(found.lower), 0), int(found.upper) if found.upper.is_Integer else _MOST
 
 
 def lies_so(value, strides):
@@ -194,8 +203,8 @@ class Recorder:
 
     def input(self, node, name, tensor):
         fake = node.meta["val"]
-        self.values[node] = self.recording.input(name, tensor, self.sizes.numbers(fake.shape),
-                                                 self.sizes.numbers(fake.stride()))  # fmt: skip
+        strides = [] if fake.is_contiguous() else self.sizes.numbers(fake.stride())
+        self.values[node] = self.recording.input(name, tensor, self.sizes.numbers(fake.shape), strides)
 
     def made_dense(self, node, value, strides):
         """As the rest of the program was told that it lies."""
@@ -273,7 +282,16 @@ def _unbind(recorder, fake, value, dim=0):
     return [recorder.op(aten.select.int, value, dim, i) for i in range(len(fake))]
 
 
+def _batch_norm(recorder, fake, value, weight, bias, mean, var, training, momentum, eps):
+    """With new statistics, where libgraft's writes them."""
+    mean, var = recorder.op(aten.clone.default, mean), recorder.op(aten.clone.default, var)
+    results = recorder.call("aten::_native_batch_norm_legit", aten._native_batch_norm_legit.default._schema,
+                            (value, weight, bias, mean, var, training, momentum, eps), {}, 3)  # fmt: skip
+    return [*results, mean, var]
+
+
 _REWRITES = {
+    aten._native_batch_norm_legit_functional.default: _batch_norm,
     aten.t.default: _t,
     aten.transpose.int: lambda recorder, fake, value, first, second: _permuted(recorder, value, first, second),
     aten._unsafe_view.default: lambda recorder, fake, value, sizes: recorder.op(aten.view.default, value, sizes),
