@@ -410,6 +410,29 @@ def test_random_numbers_of_all_sizes(device, programs):
         assert_same(*results)
 
 
+def test_sizes_at_which_a_call_cannot_be_made_have_their_own_recording(device, programs, caplog):
+    compiled = torch.compile(lambda x: x.exp() * x.shape[0], backend="graft", dynamic=True)
+    compiled(torch.randn(3, 5, device=device))
+
+    class Failing:
+        def run(self, tensors, let_go):
+            raise RuntimeError("graft: call 0 of the graph, made for s0 = 4: aten::exp: no")
+
+        def fits(self, tensors):
+            return False
+
+        def __len__(self):
+            return 1
+
+    piece = next(step for step in programs[0].steps if isinstance(step, _program._Piece))
+    next(iter(piece.variants.values())).cache = Failing()
+    with caplog.at_level(logging.INFO, "torch_graft._program"):
+        for _ in range(2):
+            x = torch.randn(4, 5, device=device)
+            assert_same(compiled(x), x.exp() * 4)
+    assert graphs_of(programs) == 2 and "a recording of its own: graft: call 0 of the graph" in caplog.text
+
+
 def test_what_cannot_be_said_is_recorded_for_each_size(device, programs, caplog):
     """A quotient with a fraction is none of the sizes; the log says so."""
 

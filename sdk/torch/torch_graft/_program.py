@@ -265,11 +265,23 @@ class _Open:
                 known[value.node.expr] = numbers[i]
         return known
 
+    def note(self, sizes):
+        if sizes not in self.seen:
+            self._forget(self.seen)
+            self.seen.add(sizes)
+
+    @staticmethod
+    def _forget(known):
+        """Sizes that change each time are not remembered forever."""
+        if len(known) >= 1024:
+            known.clear()
+
     def numbers_at(self, piece, sizes, numbers):
         """What the piece gives as numbers, and where."""
         if not piece.number_outputs:
             return ()
         if (sizes, numbers) not in self.numbers:
+            self._forget(self.numbers)
             known = {**dict(zip(self.places, sizes)), **self.number_of(piece, numbers)}
             found = [_open_sizes.value_at(node.meta["val"], known) for node in piece.number_outputs]
             self.numbers[sizes, numbers] = list(zip([piece.plan.slots[node] for node in piece.number_outputs], found))
@@ -348,7 +360,7 @@ class _Piece:
             for slot, tensor in zip(self.input_slots, tensors):
                 env[slot] = tensor
             return False
-        self.open.seen.add(sizes)
+        self.open.note(sizes)
         _, results = found
         for slot, value in zip(self.output_slots, results):
             env[slot] = value
