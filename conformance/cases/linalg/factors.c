@@ -194,6 +194,7 @@ void cf_qr_property(const cf_check *check, const cf_array *results, cf_verdict *
 static void cf_check_reflectors(cf_matrix given, cf_matrix a, const dt_value *tau, int64_t b, long double limit,
                                 cf_verdict *v) {
   int64_t count = a.rows < a.columns ? a.rows : a.columns;
+  const long double whole = limit * cf_norm(given);
   cf_complex *x = calloc((size_t)(a.rows * a.columns) + 1, sizeof *x);
   if (!x) cf_verdict_fail(v, "no memory to check the reflectors");
   for (int64_t i = 0; x && i < a.rows * a.columns; i++) x[i] = given.v[i].re + given.v[i].im * I;
@@ -208,7 +209,7 @@ static void cf_check_reflectors(cf_matrix given, cf_matrix a, const dt_value *ta
   for (int64_t i = 0; x && i < a.rows; i++)
     for (int64_t j = 0; j < a.columns && v->ok; j++) {
       cf_complex right = i <= j ? cf_part(a, i, j) : 0;
-      cf_hold(v, "Q^H A - R", b, i, j, cabsl(x[i * a.columns + j] - right), limit * cf_norm(given));
+      cf_hold(v, "Q^H A - R", b, i, j, cabsl(x[i * a.columns + j] - right), whole);
     }
   for (int64_t k = 0; k < count && v->ok; k++) {
     long double squares = 1, size = hypotl(tau[k].re, tau[k].im);

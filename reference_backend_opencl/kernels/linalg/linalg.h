@@ -28,5 +28,9 @@ bool ocl_stack_serves(const graft_exec *exec, const graft_tensor_desc *desc);
 /* Cholesky's factorization by many work-groups: of matrices that are large enough, by a GPU. */
 bool ocl_cholesky_serves(const graft_exec *exec, const graft_tensor_desc *a);
 graft_status ocl_cholesky(const graft_exec *exec, const graft_args_linalg_cholesky_ex *args);
+/* Likewise the LU factorization, of matrices whose columns fit a work-group; places as the kernel `lu` has them. */
+bool ocl_lu_serves(const graft_exec *exec, const graft_tensor_desc *a);
+graft_status ocl_lu(const graft_exec *exec, const graft_tensor_desc *a, bool exchanged, ocl_place lu, ocl_place pivots,
+                    ocl_place info);
 
 #endif

@@ -80,11 +80,39 @@ static void set_cholesky_steps(solver *s, bool upper) {
 
 static const ocl_place nowhere;
 
+/* What triangles.cl asks for, and of how many right sides its work-groups have each. */
+enum { SOLVED_LEAST = 96, SOLVED_MOST = 4096, SIDES = 16, SOLVED_LANES = 256, LOCAL_BYTES = 44 << 10 };
+
+static bool solved_in_blocks(const solver *s, const graft_device *device) {
+  const bool kept = s->numbers[EXCHANGE] == EXCHANGE_NONE || s->numbers[SIZE] <= SOLVED_MOST;
+  return !device->is_cpu && device->local_bytes >= LOCAL_BYTES && device->largest_group >= SOLVED_LANES &&
+         s->numbers[SIZE] >= SOLVED_LEAST && s->numbers[EXCHANGE] != EXCHANGE_EACH && kept;
+}
+
 static void add_solve(solver *s, const graft_exec *exec, const system_of *of, ocl_place factor, ocl_place pivots) {
   int64_t systems = ocl_stack_count(of->x, of->x->dl.ndim - of->batch);
+  if (solved_in_blocks(s, exec->device)) {
+    s->numbers[PARTS] = ocl_ceil_divide(s->numbers[RIGHTS], SIDES);
+    ocl_stage *stage =
+        ocl_stack_stage(exec, &s->direct, "solve_blocks", 0,
+                        (const ocl_place[]){ocl_place_of(of->x), factor, pivots, ocl_place_of(of->right)});
+    stage->units = systems * s->numbers[PARTS];
+    stage->together = SOLVED_LANES;
+    stage->file = "core/direct linalg/stacks linalg/triangles";
+    return;
+  }
   s->numbers[PARTS] = ocl_stack_parts(exec, systems, s->numbers[RIGHTS]);
   ocl_stack_stage(exec, &s->direct, "solve", systems * s->numbers[PARTS],
                   (const ocl_place[]){ocl_place_of(of->x), factor, pivots, ocl_place_of(of->right)});
+}
+
+/* The factors of a, by many work-groups where that pays; else they are the call's next stage. */
+static graft_status add_lu(solver *s, const graft_exec *exec, const graft_tensor_desc *a, ocl_place lu,
+                           ocl_place pivots, ocl_place info) {
+  if (ocl_lu_serves(exec, a)) return ocl_lu(exec, a, s->numbers[FLAG], lu, pivots, info);
+  ocl_stack_stage(exec, &s->direct, "lu", ocl_stack_count(a, 2),
+                  (const ocl_place[]){lu, pivots, info, ocl_place_of(a)});
+  return GRAFT_OK;
 }
 
 /* ---- slots ---- */
@@ -142,10 +170,9 @@ graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args
   if (args->check_errors || !all || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   begin(&s, exec, args->A);
   s.numbers[FLAG] = args->pivot;
-  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
-                  (const ocl_place[]){ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info),
-                                      ocl_place_of(args->A)});
-  return ocl_direct_run(exec, &s.direct);
+  graft_status status =
+      add_lu(&s, exec, args->A, ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info));
+  return status == GRAFT_OK && s.direct.stages->entry ? ocl_direct_run(exec, &s.direct) : status;
 }
 
 /* A factor with exchanged rows. */
@@ -202,8 +229,8 @@ graft_status ocl_op_linalg_inv_ex(const graft_exec *exec, const graft_args_linal
   if (status != GRAFT_OK) return status;
   set_system(&s, &of);
   set_lu_steps(&s, false, true);
-  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
-                  (const ocl_place[]){lu, pivots, ocl_place_of(args->info), ocl_place_of(args->A)});
+  status = add_lu(&s, exec, args->A, lu, pivots, ocl_place_of(args->info));
+  if (status != GRAFT_OK) return status;
   add_solve(&s, exec, &of, lu, pivots);
   return ocl_direct_run(exec, &s.direct);
 }
@@ -222,9 +249,9 @@ graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_lin
   if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   set_system(&s, &of);
   set_lu_steps(&s, false, args->left);
-  ocl_stack_stage(exec, &s.direct, "lu", ocl_stack_count(args->A, 2),
-                  (const ocl_place[]){ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info),
-                                      ocl_place_of(args->A)});
+  graft_status status =
+      add_lu(&s, exec, args->A, ocl_place_of(args->LU), ocl_place_of(args->pivots), ocl_place_of(args->info));
+  if (status != GRAFT_OK) return status;
   add_solve(&s, exec, &of, ocl_place_of(args->LU), ocl_place_of(args->pivots));
   return ocl_direct_run(exec, &s.direct);
 }
@@ -241,8 +268,8 @@ static graft_status determinant(const graft_exec *exec, const graft_tensor_desc 
   if (status != GRAFT_OK) return status;
   begin(&s, exec, a);
   s.numbers[FLAG] = 1;
-  ocl_stack_stage(exec, &s.direct, "lu", count,
-                  (const ocl_place[]){ocl_place_of(lu), ocl_place_of(pivots), info, ocl_place_of(a)});
+  status = add_lu(&s, exec, a, ocl_place_of(lu), ocl_place_of(pivots), info);
+  if (status != GRAFT_OK) return status;
   ocl_stack_stage(
       exec, &s.direct, logarithm ? "sign_and_logarithm" : "determinant", count,
       (const ocl_place[]){ocl_place_of(result), ocl_place_of(logarithm), ocl_place_of(lu), ocl_place_of(pivots)});
