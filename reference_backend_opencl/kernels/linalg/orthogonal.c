@@ -1,5 +1,5 @@
 /* QR: reflectors, what they make, and what they are applied to. */
-#include "kernels/linalg/linalg.h"
+#include "kernels/linalg/householder.h"
 #include "kernels/linalg/reflectors.h"
 
 static const ocl_place nowhere;
@@ -67,6 +67,8 @@ graft_status ocl_op_geqrf(const graft_exec *exec, const graft_args_geqrf *args) 
   reflectors r;
   ocl_place work;
   if (!args->a || !args->tau || !ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_householder_factors(exec, args->self))
+    return ocl_householder_geqrf(exec, args->self, ocl_place_of(args->a), ocl_place_of(args->tau));
   begin(&r, exec, args->self, ocl_stack_size(args->tau, 1));
   graft_status status = ocl_stack_work(exec, args->self, work_of(&r), &work);
   if (status != GRAFT_OK) return status;
@@ -79,6 +81,8 @@ graft_status ocl_op_linalg_householder_product(const graft_exec *exec,
   reflectors r;
   ocl_place work;
   if (!ocl_stack_serves(exec, args->input)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_householder_reflects(exec, args->input, ocl_stack_size(args->tau, 1)))
+    return ocl_householder_apply(exec, args->input, args->tau, args->out, NULL, true, false);
   begin(&r, exec, args->input, ocl_stack_size(args->tau, 1));
   set_vectors(&r, exec, args->out, true);
   graft_status status = ocl_stack_work(exec, args->input, work_of(&r), &work);
@@ -91,9 +95,12 @@ graft_status ocl_op_ormqr(const graft_exec *exec, const graft_args_ormqr *args) 
   reflectors r;
   ocl_place work;
   if (!ocl_stack_serves(exec, args->self)) return GRAFT_UNIMPLEMENTED;
+  const bool forward = (bool)args->transpose == (bool)args->left; /* rows are those of the adjoint product */
+  if (ocl_householder_reflects(exec, args->self, ocl_stack_size(args->input2, 1)))
+    return ocl_householder_apply(exec, args->self, args->input2, args->out, args->input3, args->left, forward);
   begin(&r, exec, args->self, ocl_stack_size(args->input2, 1));
   set_vectors(&r, exec, args->out, args->left);
-  r.numbers[FORWARD] = (bool)args->transpose == (bool)args->left; /* rows are those of the adjoint product */
+  r.numbers[FORWARD] = forward;
   graft_status status = ocl_stack_work(exec, args->self, work_of(&r), &work);
   if (status != GRAFT_OK) return status;
   add_reflect(&r, exec, args->out, args->input3, ocl_place_of(args->self), ocl_place_of(args->input2), work);
@@ -105,6 +112,8 @@ graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
   ocl_place a;
   bool only_r = args->mode == GRAFT_STR_QR_MODE_R;
   if (!args->R || (!only_r && !args->Q) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  if (ocl_householder_factors(exec, args->A))
+    return ocl_householder_qr(exec, args->A, only_r ? NULL : args->Q, args->R);
   int64_t rows = ocl_stack_size(args->A, 2), columns = ocl_stack_size(args->A, 1);
   begin(&r, exec, args->A, rows < columns ? rows : columns);
   if (!only_r) set_vectors(&r, exec, args->Q, true);
