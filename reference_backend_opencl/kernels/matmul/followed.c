@@ -1,5 +1,9 @@
-/* Products that calls may follow in one kernel (kernels/pointwise/fused_epilogue.c): which calls these are. */
-#include "kernels/matmul/matmul.h"
+/* Products that calls follow in one kernel (kernels/pointwise/fused_epilogue.c). */
+#include "kernels/matmul/product.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 bool ocl_product_read(const ocl_call *call, ocl_product_call *p) {
   const ocl_slot slot = call->op->slot;
@@ -19,4 +23,69 @@ bool ocl_product_read(const ocl_call *call, ocl_product_call *p) {
     return false;
   }
   return true;
+}
+
+/* ---- Kernels ---- */
+
+graft_status ocl_writing_init(ocl_kernel *kernel, graft_device *device, const ocl_operands *call, const ocl_text *head,
+                              const char *files, const char *entry) {
+  if (!call->epilogue) return ocl_kernel_init(kernel, device, head, files, entry);
+  ocl_text whole = {0};
+  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", call->epilogue->before->items, head->items,
+               ocl_kernel_source("core/common"));
+  for (const char *at = files; *at; at += strspn(at, " ")) {
+    char file[64];
+    const size_t length = strcspn(at, " ");
+    snprintf(file, sizeof file, "%.*s", (int)length, at);
+    ocl_text_add(&whole, "%s", ocl_kernel_source(file));
+    at += length;
+  }
+  graft_status status = ocl_kernel_init_whole(kernel, device, &whole, "matmul/followed", entry);
+  ocl_text_free(&whole);
+  return status;
+}
+
+cl_uint ocl_with_followers(ocl_argument *all, const ocl_operands *call, cl_uint before, const ocl_argument *common,
+                           cl_uint behind) {
+  memcpy(all, common, before * sizeof *all);
+  if (call->count > 0) memcpy(all + before, call->arguments, call->count * sizeof *all);
+  memcpy(all + before + call->count, common + before, behind * sizeof *all);
+  return before + call->count + behind;
+}
+
+/* ---- The product ---- */
+
+static ocl_operands operands_of(const ocl_product_call *call) {
+  return (ocl_operands){
+      .a = call->a, .b = call->b, .out = call->out, .addend = call->addend, .alpha = call->alpha, .beta = call->beta};
+}
+
+graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
+                              ocl_product **product) {
+  ocl_operands operands = operands_of(call);
+  operands.tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
+  operands.epilogue = epilogue;
+  *product = calloc(1, sizeof **product);
+  return *product ? ocl_product_prepare(*product, exec->device, &operands) : GRAFT_OUT_OF_MEMORY;
+}
+
+bool ocl_product_is_turned(const ocl_product *product) {
+  return product->swapped;
+}
+
+graft_status ocl_product_run(const graft_exec *exec, ocl_product *product, const ocl_product_call *call,
+                             const graft_tensor_desc *to, cl_uint count, const ocl_argument *arguments) {
+  ocl_operands operands = operands_of(call);
+  operands.out = to;
+  operands.arguments = arguments;
+  operands.count = count;
+  return ocl_product_launch(exec, product, &operands);
+}
+
+void ocl_product_destroy(ocl_product *product) {
+  if (!product) return;
+  ocl_kernel *const kernels[] = {&product->pack_a, &product->pack_b, &product->multiply, &product->combine,
+                                 &product->scale};
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) ocl_kernel_destroy(kernels[i]);
+  free(product);
 }

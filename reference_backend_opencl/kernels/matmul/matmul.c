@@ -1,465 +1,23 @@
 /* Matrix products: mm, bmm, and with a matrix to add. All are one batched product with any strides. */
-#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/product.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* out = alpha * a b + beta * addend; without an addend, out = a b. The last two dimensions count. */
-typedef struct operands {
-  const graft_tensor_desc *a, *b, *out, *addend;
-  const graft_scalar *alpha, *beta;
-  const ocl_scales *scales;     /* or NULL */
-  bool relu;                    /* of the result */
-  bool mixed;                   /* of dtypes that only tensor cores take together */
-  bool tf32;                    /* f32 may be rounded to 11 bits */
-  const ocl_epilogue *epilogue; /* or NULL; with its arguments, where the call runs */
-  const ocl_argument *arguments;
-  cl_uint count;
-} operands;
-
-/* As in panels.cl and matmul.cl. */
-typedef struct factor {
-  int64_t rows, depth, row_stride, depth_stride, batch_stride;
-} factor;
-
-typedef struct product {
-  int64_t m, n, k, panels_m, panels_n, panels_per_item, splits, split_depth;
-  int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
-  int64_t out_batch, out_row, out_column;
-  int64_t addend_batch, addend_row, addend_column;
-} product;
-
-#define STEP 64
-
-/* As panels.cl has it, and up to how many multiplications. */
-enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
-
-/* BLOCK as registers.cl has it; a result of so few columns is made turned, as one of few rows. */
-enum { F32_BLOCK = 1024, FEW_COLUMNS = 16 };
-
-/* So many multiplications take some ten microseconds. What a compiler takes for a tile grows with its sums. */
-enum { SMALL_PRODUCTS = 1 << 20 };
-
-/* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
-enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
-
-/* COMBINED as splits.cl has it; how short and how long a split of K should be, how many tiles a compute unit should
- * get, and how much of K is summed in one go where it isn't split. */
-enum { COMBINED = 32, SPLIT_LEAST = 256, SPLIT_MOST = 512, TILES_WANTED = 4, GPU_DEPTH_MAX = 1024 };
-
-/* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
- * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
-enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
-
-typedef struct memo {
-  ocl_kernel pack_a, pack_b, multiply, combine, scale;
-  const ocl_dtype *compute;
-  bool swapped;                 /* a takes B's place: the transposed product, of transposed factors */
-  bool thin;                    /* few rows: thin.cl */
-  const ocl_tensor_way *tensor; /* through tensor cores: nvidia.cl; NULL: not */
-  bool f32;                     /* of f32 on a GPU: `way` */
-  ocl_f32_way way;
-  bool at_once;              /* of a short K, without packed panels */
-  bool packs_a, packs_b;     /* else the product reads the tensor */
-  bool splits;               /* parts of K side by side, which `combine` adds up */
-  int64_t depth, block;      /* K, and how much of it a launch takes */
-  uint64_t bytes_a, bytes_b; /* of what is packed: A's lies first in the workspace */
-  uint64_t workspace_bytes, skip_partial, skip_scales;
-} memo;
-
-static ocl_matrix matrix_of(const graft_tensor_desc *t, bool turned) {
-  const graft_dl_tensor *dl = &t->dl;
-  int row = dl->ndim - 2 + turned, column = dl->ndim - 1 - turned;
-  bool batched = dl->ndim > 2;
-  return (ocl_matrix){.batches = batched ? dl->shape[0] : 1,
-                      .rows = dl->shape[row],
-                      .columns = dl->shape[column],
-                      .batch_stride = batched ? dl->strides[0] : 0,
-                      .row_stride = dl->strides[row],
-                      .column_stride = dl->strides[column]};
-}
-
-/* ---- The tile ---- */
-
-/* As in tiles.cl. */
-enum { SIDE = 16, STRIP = 16 };
-
-/* The tile that fills the registers of the machine: 8 x 32 f32 with vectors of 16, 6 x 16 with vectors of 8. */
-static ocl_tile cpu_tile(const graft_device *device, bool complex, bool wide) {
-  ocl_tile t;
-  t.vec = complex ? 1 : wide && device->vector_width > 4 ? device->vector_width / 2 : device->vector_width;
-  t.m = device->vector_width == 16 ? 8 : device->vector_width == 8 ? 6 : 4;
-  t.v = complex ? 4 : 2;
-  t.n = t.v * t.vec;
-  return t;
-}
-
-/* 64 x 64, or 128 x 128 of 4-byte numbers where there are enough such tiles for all of the machine. */
-static ocl_tile gpu_tile(const graft_device *device, bool complex, bool wide, const ocl_matrix *out) {
-  ocl_tile t;
-  t.vec = complex ? 1 : wide ? 2 : 4;
-  t.v = 4 / t.vec;
-  t.m = t.n = SIDE * t.vec * t.v;
-  int64_t large = 2 * t.m,
-          count = ocl_ceil_divide(out->rows, large) * ocl_ceil_divide(out->columns, large) * out->batches;
-  if (t.vec == 4 && count >= (int64_t)device->compute_units) t.v *= 2, t.m = t.n = large;
-  return t;
-}
-
-/* Half as many rows and vectors. The sums are the same, in the same order. */
-static ocl_tile small_tile(ocl_tile t) {
-  t.m /= 2;
-  t.v /= 2;
-  t.n = t.v * t.vec;
-  return t;
-}
-
-static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute, const ocl_matrix *out) {
-  bool complex = compute->class == OCL_CLASS_COMPLEX;
-  bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
-  return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
-}
-
-/* A kernel that writes results: behind the text of calls that follow, if any do. */
-static graft_status init_writing(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_text *head,
-                                 const char *files, const char *entry) {
-  if (!call->epilogue) return ocl_kernel_init(kernel, device, head, files, entry);
-  ocl_text whole = {0};
-  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", call->epilogue->before->items, head->items,
-               ocl_kernel_source("core/common"));
-  for (const char *at = files; *at; at += strspn(at, " ")) {
-    char file[64];
-    const size_t length = strcspn(at, " ");
-    snprintf(file, sizeof file, "%.*s", (int)length, at);
-    ocl_text_add(&whole, "%s", ocl_kernel_source(file));
-    at += length;
-  }
-  graft_status status = ocl_kernel_init_whole(kernel, device, &whole, "matmul/followed", entry);
-  ocl_text_free(&whole);
-  return status;
-}
-
-static graft_status make_kernels(memo *memo, graft_device *device, const operands *call, const ocl_tensor_plan *tensor,
-                                 const ocl_tile *t) {
-  const char *files = memo->f32
-                          ? (memo->way.rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
-                                            : "matmul/matmul matmul/splits core/fours core/registers matmul/registers")
-                      : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
-                      : memo->thin      ? "matmul/matmul matmul/thin"
-                                        : "matmul/matmul matmul/panels";
-  ocl_text head = {0};
-  ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
-               (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "",
-               call->scales ? "#define SCALED\n" : "");
-  if (!device->is_cpu) ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
-  if (memo->tensor) files = ocl_tensor_head(&head, tensor, t);
-  if (memo->f32) {
-    const graft_tensor_desc *first = memo->swapped ? call->b : call->a, *second = memo->swapped ? call->a : call->b;
-    const ocl_matrix a = matrix_of(first, memo->swapped), b = matrix_of(second, memo->swapped);
-    ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
-  }
-  const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
-  if (head.failed) return GRAFT_OUT_OF_MEMORY;
-  graft_status status = init_writing(&memo->multiply, device, call, &head, files, entry);
-  if (status == GRAFT_OK && memo->splits) status = init_writing(&memo->combine, device, call, &head, files, "combine");
-  bool packs = device->is_cpu && !memo->thin && !memo->at_once;
-  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
-  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
-  ocl_text_free(&head);
-  return status;
-}
-
-/* ---- The plan ---- */
-
-static uint64_t bytes_of(int64_t elements, int64_t bytes) {
-  return (uint64_t)ocl_round_up(elements * bytes, 256);
-}
-
-/* Factors that tensor cores can't read as they are, or not at this precision, are turned into the workspace. */
-static graft_status plan_turning(memo *memo, product *p, graft_device *device, const operands *call,
-                                 const ocl_tensor_plan *tensor) {
-  const ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, true);
-  memo->packs_a = tensor->turns_a;
-  memo->packs_b = tensor->turns_b;
-  memo->bytes_a =
-      tensor->turns_a ? bytes_of(tensor->a.batches * tensor->a.rows * tensor->a.row_stride, tensor->way->bytes) : 0;
-  memo->bytes_b =
-      tensor->turns_b ? bytes_of(tensor->b.batches * tensor->b.rows * tensor->b.row_stride, tensor->way->bytes) : 0;
-  p->a_batch = tensor->a.batch_stride;
-  p->a_row = tensor->a.row_stride;
-  p->a_depth = tensor->a.column_stride;
-  p->b_batch = tensor->b.batch_stride;
-  p->b_column = tensor->b.row_stride;
-  p->b_depth = tensor->b.column_stride;
-  graft_status status = GRAFT_OK;
-  if (memo->packs_a)
-    status = ocl_turn_make(&memo->pack_a, device, ocl_dtype_of(device, call->a->dl.dtype), tensor->way, &a);
-  if (status == GRAFT_OK && memo->packs_b)
-    status = ocl_turn_make(&memo->pack_b, device, ocl_dtype_of(device, call->b->dl.dtype), tensor->way, &b);
-  return status;
-}
-
-/* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
-static graft_status plan_packing(memo *memo, product *p, const graft_device *device, const ocl_matrix *a,
-                                 const ocl_matrix *b, const ocl_tile *t, int64_t element) {
-  p->a_batch = a->batch_stride;
-  p->a_panel = t->n * a->row_stride;
-  p->a_row = a->row_stride;
-  p->a_depth = a->column_stride;
-  p->b_batch = b->batch_stride;
-  p->b_panel = t->n * b->column_stride;
-  p->b_column = b->column_stride;
-  p->b_depth = b->row_stride;
-  if (!device->is_cpu || memo->thin || memo->at_once || p->k == 0) return GRAFT_OK;
-
-  bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
-  memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
-  memo->packs_b = !in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0;
-  if (memo->packs_a) {
-    p->a_panel = t->n * p->k;
-    p->a_batch = ocl_round_up(p->m, t->n) * p->k;
-    p->a_row = 1;
-    p->a_depth = t->n;
-    memo->bytes_a = bytes_of(a->batches * p->a_batch, element);
-  }
-  if (memo->packs_b) {
-    p->b_panel = t->n * p->k;
-    p->b_batch = p->panels_n * p->b_panel;
-    p->b_column = 1;
-    p->b_depth = t->n;
-    memo->bytes_b = bytes_of(b->batches * p->b_batch, element);
-  }
-  const factor fa = {.rows = p->m,
-                     .depth = p->k,
-                     .row_stride = a->row_stride,
-                     .depth_stride = a->column_stride,
-                     .batch_stride = a->batch_stride};
-  const factor fb = {.rows = p->n,
-                     .depth = p->k,
-                     .row_stride = b->column_stride,
-                     .depth_stride = b->row_stride,
-                     .batch_stride = b->batch_stride};
-  graft_status status = ocl_kernel_set(&memo->pack_a, 1, &(ocl_argument)OCL_VALUE(fa));
-  return status != GRAFT_OK ? status : ocl_kernel_set(&memo->pack_b, 1, &(ocl_argument)OCL_VALUE(fb));
-}
-
-static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
-  kernel->global[0] = (size_t)x;
-  kernel->global[1] = (size_t)y;
-  kernel->global[2] = (size_t)z;
-}
-
-/* How much of K a launch takes. */
-static int64_t block_of(int64_t k, int64_t most) {
-  int64_t blocks = ocl_ceil_divide(k, most);
-  if (blocks > BLOCKS_MAX) blocks = BLOCKS_MAX;
-  return blocks > 1 ? ocl_ceil_divide(k, blocks) : k;
-}
-
-/* Work-items of neighbouring columns follow each other on one core and find their rows of A in its cache; there must be
- * enough items for all cores to end together. */
-static void plan_items(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
-                       int64_t element) {
-  memo->block = block_of(p->k, DEPTH_MAX);
-  int64_t enough = ocl_ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
-  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
-  int64_t parts = enough > cached ? enough : cached;
-  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts < p->panels_m ? parts : p->panels_m);
-  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(p->m, t->n), batches);
-  set_global(&memo->pack_b, ocl_ceil_divide(p->k, STEP), p->panels_n, batches);
-  set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
-}
-
-/* Each work-item makes a panel of its own, which should serve for some tiles; neighbours share their rows of A. */
-static void plan_at_once(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
-                         int64_t element) {
-  int64_t enough = ocl_ceil_divide(4 * (int64_t)device->compute_units, p->panels_n * batches);
-  int64_t most = ocl_ceil_divide(p->panels_m, 4), parts = enough < most ? enough : most;
-  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * p->k * element, CACHE_BYTES);
-  memo->block = p->k;
-  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts > cached ? parts : cached);
-  set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
-}
-
-/* Strips of columns, of which each core gets some. */
-static void plan_strips(memo *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t) {
-  int64_t vectors = ocl_ceil_divide(p->n, t->vec);
-  int64_t width = ocl_ceil_divide(vectors * batches, 4 * (int64_t)device->compute_units);
-  memo->block = p->k;
-  p->panels_per_item = width > THIN_VECTORS ? THIN_VECTORS : width;
-  set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
-}
-
-/* Few tiles leave units idle: K is cut so that each gets one, or as many small ones as run on it at once. */
-static int64_t tensor_splits(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t) {
-  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
-  int64_t units = device->compute_units * (t->m == 64 ? 2 : 1), most = k / SPLIT_LEAST;
-  int64_t wanted = tiles > 0 ? units / tiles : 1;
-  if (wanted > most) wanted = most;
-  return wanted > 1 ? wanted : 1;
-}
-
-/* Of too few tiles for the device K is cut, too: into as many parts as fill it, and more where those are long. */
-static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t) {
-  int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
-  int64_t units = device->compute_units, most = k / SPLIT_LEAST;
-  if (device->is_cpu || tiles == 0 || tiles >= units) return 1;
-  int64_t fill = ocl_ceil_divide(TILES_WANTED * units, tiles), exact = ocl_ceil_divide(k, SPLIT_MOST);
-  if (exact > BLOCKS_MAX) exact = BLOCKS_MAX;
-  int64_t wanted = fill > exact ? fill : exact;
-  if (wanted > most) wanted = most;
-  return wanted > 1 ? wanted : 1;
-}
-
-static void plan_groups(memo *memo, product *p, int64_t batches, const ocl_tile *t) {
-  p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits),
-                                memo->tensor ? OCL_TENSOR_STRIP_BYTES / memo->tensor->bytes : STRIP);
-  if (memo->f32) {
-    memo->block = p->k;
-    ocl_kernel_size(&memo->multiply, p->panels_n * p->panels_m * batches * p->splits * memo->way.lanes,
-                    (size_t)memo->way.lanes);
-    memo->multiply.global[1] = memo->multiply.global[2] = 1;
-  } else if (memo->tensor) {
-    const int64_t lanes = OCL_TENSOR_LANES(t->m);
-    memo->block = p->k;
-    set_global(&memo->multiply, p->panels_n * p->panels_m * lanes, 1, batches * p->splits);
-    memo->multiply.local[0] = (size_t)lanes;
-  } else {
-    memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
-    set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
-    memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
-  }
-  set_global(&memo->combine, ocl_round_up(ocl_ceil_divide(p->n, t->vec), COMBINED), p->m, batches);
-  memo->combine.local[0] = COMBINED;
-}
-
-static void plan_workspace(memo *memo, const product *p, int64_t batches, const ocl_tile *t, int64_t element) {
-  int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
-  const bool blocks = memo->f32 ? !memo->way.rows && p->k > F32_BLOCK : memo->block < p->k;
-  int64_t sums = memo->splits ? p->splits * padded : blocks ? padded : 0;
-  memo->skip_partial = memo->bytes_a + memo->bytes_b;
-  memo->skip_scales = memo->skip_partial + bytes_of(sums, element);
-  memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);
-}
-
-/* Whether a factor of few rows (turned: B, of few columns) meets a large matrix that lies row by row or column by
- * column. Of f32 that lies row by row the tiles of panels.cl are better from a third row on. */
-static bool is_thin(const graft_device *device, const ocl_dtype *compute, const operands *call, bool turned) {
-  const ocl_matrix large = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
-  bool by_rows = large.column_stride == 1, by_columns = large.row_stride == 1;
-  int64_t most = compute->bytes == 2 || !by_rows ? THIN_ROWS : 2;
-  return device->is_cpu && compute->class == OCL_CLASS_FLOAT && compute->bytes <= 4 && (by_rows || by_columns) &&
-         out.rows <= most && large.rows * large.columns >= THIN_LEAST;
-}
-
-/* Of few rows or, turned, of few columns, each in its way; else in tiles. */
-static void plan_f32(memo *memo, const graft_device *device, const operands *call, ocl_tile *t) {
-  for (int turned = 0; turned < 2; turned++) {
-    const ocl_matrix b = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
-    memo->swapped = turned;
-    if (ocl_f32_rows(device, &b, &out, &memo->way)) break;
-  }
-  if (!memo->way.rows) {
-    ocl_matrix out = matrix_of(call->out, false);
-    memo->swapped = out.columns <= FEW_COLUMNS && out.rows > out.columns;
-    out = matrix_of(call->out, memo->swapped);
-    memo->way = ocl_f32_tiles(device, &out, matrix_of(call->a, false).columns);
-  }
-  *t = memo->way.tile;
-}
-
-static bool plan_tensor(ocl_tensor_plan *plan, graft_device *device, const operands *call, ocl_tile *t) {
-  const ocl_product_factor a = {call->a->dl.dtype, call->a->dl.byte_offset, matrix_of(call->a, false)};
-  const ocl_product_factor b = {call->b->dl.dtype, call->b->dl.byte_offset, matrix_of(call->b, true)};
-  const ocl_matrix out = matrix_of(call->out, false);
-  return (call->tf32 || a.dtype != GRAFT_F32) && ocl_tensor_plan_for(plan, device, &a, &b, &out, t);
-}
-
-static graft_status plan(memo *memo, graft_device *device, const operands *call) {
-  ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
-  ocl_tile t = choose_tile(device, memo->compute, &out);
-  ocl_tensor_plan tensor;
-  memo->tensor = plan_tensor(&tensor, device, call, &t) ? tensor.way : NULL;
-  memo->f32 = !memo->tensor && ocl_registers_serve(device, memo->compute);
-  if (memo->f32) plan_f32(memo, device, call, &t);
-  bool thin_turned = is_thin(device, memo->compute, call, true);
-  memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
-  const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
-  memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE && sums <= AT_ONCE_MOST / depth;
-  if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
-  const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t)
-                         : memo->f32  ? memo->way.splits
-                                      : splits_of(device, &out, a.columns, &t);
-  memo->splits = splits > 1;
-  graft_status status = make_kernels(memo, device, call, &tensor, &t);
-  if (status != GRAFT_OK) return status;
-
-  /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
-  if (!memo->f32)
-    memo->swapped = memo->thin ? thin_turned
-                               : device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n &&
-                                     out.columns > out.rows;
-  if (memo->swapped) {
-    a = matrix_of(call->b, true);
-    b = matrix_of(call->a, true);
-    out = matrix_of(call->out, true);
-  }
-  product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = splits};
-  p.panels_m = ocl_ceil_divide(p.m, t.m);
-  p.panels_n = ocl_ceil_divide(p.n, t.n);
-  if (call->epilogue) out = matrix_of(call->epilogue->to, memo->swapped);
-  p.out_batch = out.batch_stride;
-  p.out_row = out.row_stride;
-  p.out_column = out.column_stride;
-  if (call->addend) {
-    ocl_matrix addend = matrix_of(call->addend, memo->swapped);
-    p.addend_batch = addend.batch_stride;
-    p.addend_row = addend.row_stride;
-    p.addend_column = addend.column_stride;
-  }
-  int64_t element = memo->compute->bytes < 4 ? 4 : memo->compute->bytes;
-  memo->depth = p.k;
-  if (memo->thin) {
-    plan_strips(memo, &p, device, out.batches, &t);
-  } else if (memo->at_once) {
-    plan_at_once(memo, &p, device, out.batches, &t, element);
-  } else if (device->is_cpu) {
-    plan_items(memo, &p, device, out.batches, &t, element);
-  } else {
-    plan_groups(memo, &p, out.batches, &t);
-  }
-  status = memo->tensor ? plan_turning(memo, &p, device, call, &tensor)
-                        : plan_packing(memo, &p, device, &a, &b, &t, element);
-  if (status != GRAFT_OK) return status;
-  plan_workspace(memo, &p, out.batches, &t, element);
-  if (call->scales) {
-    memo->workspace_bytes = memo->skip_scales + (uint64_t)ocl_scales_count(p.m, p.n) * sizeof(float);
-    status = ocl_scales_make(&memo->scale, device, call->scales, p.m, p.n);
-    if (status != GRAFT_OK) return status;
-  }
-  if (memo->splits) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
-  return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
-}
-
-static bool is_alike(const operands *call) {
+static bool is_alike(const ocl_operands *call) {
   const graft_dtype dtype = call->out->dl.dtype;
   return call->a->dl.dtype == dtype && call->b->dl.dtype == dtype && (!call->addend || call->addend->dl.dtype == dtype);
 }
 
-static graft_status prepare(void *pointer, graft_device *device, const void *from) {
-  memo *memo = pointer;
-  const operands *call = from;
+graft_status ocl_product_prepare(void *pointer, graft_device *device, const void *from) {
+  ocl_product *memo = pointer;
+  const ocl_operands *call = from;
   const ocl_dtype *dtype = memo->compute = ocl_dtype_of(device, call->out->dl.dtype);
   if (!dtype || dtype->class == OCL_CLASS_BOOL || (!call->mixed && !is_alike(call)) ||
       (call->addend && call->addend->dl.ndim != call->out->dl.ndim)) {
     return GRAFT_UNIMPLEMENTED;
   }
-  return plan(memo, device, call);
+  return ocl_product_plan(memo, device, call);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 5, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(ocl_product), .kernels = 5, .prepare = ocl_product_prepare};
 
 /* ---- A call ---- */
 
@@ -481,20 +39,9 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
   return (ocl_place){place.buffer, place.offset + bytes};
 }
 
-/* What a kernel that writes results takes: what all calls have, with the epilogue's arguments behind the matrix to add.
- */
-enum { ARGUMENTS_MAX = 64 };
-static cl_uint put_together(ocl_argument *all, const operands *call, cl_uint before, const ocl_argument *common,
-                            cl_uint behind) {
-  memcpy(all, common, before * sizeof *all);
-  if (call->count > 0) memcpy(all + before, call->arguments, call->count * sizeof *all);
-  memcpy(all + before + call->count, common + before, behind * sizeof *all);
-  return before + call->count + behind;
-}
-
-static graft_status run_memo(const graft_exec *exec, memo *memo, const operands *call) {
+graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const ocl_operands *call) {
   graft_status status = GRAFT_OK;
-  ocl_argument all[ARGUMENTS_MAX];
+  ocl_argument all[OCL_WRITING_ARGUMENTS_MAX];
   ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
   if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
   if (status != GRAFT_OK) return status;
@@ -520,108 +67,67 @@ static graft_status run_memo(const graft_exec *exec, memo *memo, const operands 
     const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),      OCL_PLACE(partial),
                                       OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha},
                                       {bytes, &beta},        OCL_VALUE(k),      OCL_VALUE(end)};
-    const cl_uint count = put_together(all, call, 10, arguments, 4);
+    const cl_uint count = ocl_with_followers(all, call, 10, arguments, 4);
     status = ocl_launch(&memo->multiply, exec->stream, count, all);
   }
   if (status != GRAFT_OK || !memo->splits) return status;
   const ocl_argument arguments[] = {
       OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha}, {bytes, &beta}};
-  const cl_uint count = put_together(all, call, 6, arguments, 2);
+  const cl_uint count = ocl_with_followers(all, call, 6, arguments, 2);
   return ocl_launch(&memo->combine, exec->stream, count, all);
 }
 
-static graft_status run(const graft_exec *exec, operands *call) {
-  memo *memo;
+static graft_status run(const graft_exec *exec, ocl_operands *call) {
+  ocl_product *memo;
   call->tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
-  return status == GRAFT_OK ? run_memo(exec, memo, call) : status;
+  return status == GRAFT_OK ? ocl_product_launch(exec, memo, call) : status;
 }
 
 graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, const graft_tensor_desc *b,
                            const graft_tensor_desc *out, const ocl_scales *scales) {
-  operands call = {.a = a, .b = b, .out = out, .mixed = true, .scales = scales};
+  ocl_operands call = {.a = a, .b = b, .out = out, .mixed = true, .scales = scales};
   ocl_tensor_plan plan;
   ocl_tile tile;
-  return plan_tensor(&plan, exec->device, &call, &tile) ? run(exec, &call) : GRAFT_UNIMPLEMENTED;
+  return ocl_product_on_tensor_cores(&plan, exec->device, &call, &tile) ? run(exec, &call) : GRAFT_UNIMPLEMENTED;
 }
 
 graft_status ocl_op_mm(const graft_exec *exec, const graft_args_mm *args) {
-  return run(exec, &(operands){.a = args->self, .b = args->mat2, .out = args->out});
+  return run(exec, &(ocl_operands){.a = args->self, .b = args->mat2, .out = args->out});
 }
 
 graft_status ocl_op_bmm(const graft_exec *exec, const graft_args_bmm *args) {
-  return run(exec, &(operands){.a = args->self, .b = args->mat2, .out = args->out});
+  return run(exec, &(ocl_operands){.a = args->self, .b = args->mat2, .out = args->out});
 }
 
 graft_status ocl_op_addmm(const graft_exec *exec, const graft_args_addmm *args) {
-  return run(exec, &(operands){.a = args->mat1,
-                               .b = args->mat2,
-                               .out = args->out,
-                               .addend = args->self,
-                               .alpha = args->alpha,
-                               .beta = args->beta});
+  return run(exec, &(ocl_operands){.a = args->mat1,
+                                   .b = args->mat2,
+                                   .out = args->out,
+                                   .addend = args->self,
+                                   .alpha = args->alpha,
+                                   .beta = args->beta});
 }
 
 /* gelu stays a launch of its own: PoCL takes minutes to compile it into every element of a tile in bf16. */
 graft_status ocl_op_addmm_activation(const graft_exec *exec, const graft_args_addmm_activation *args) {
   if (args->use_gelu) return GRAFT_UNIMPLEMENTED;
-  return run(exec, &(operands){.a = args->mat1,
-                               .b = args->mat2,
-                               .out = args->out,
-                               .addend = args->self,
-                               .alpha = args->alpha,
-                               .beta = args->beta,
-                               .relu = true});
+  return run(exec, &(ocl_operands){.a = args->mat1,
+                                   .b = args->mat2,
+                                   .out = args->out,
+                                   .addend = args->self,
+                                   .alpha = args->alpha,
+                                   .beta = args->beta,
+                                   .relu = true});
 }
 
 graft_status ocl_op_baddbmm(const graft_exec *exec, const graft_args_baddbmm *args) {
-  return run(exec, &(operands){.a = args->batch1,
-                               .b = args->batch2,
-                               .out = args->out,
-                               .addend = args->self,
-                               .alpha = args->alpha,
-                               .beta = args->beta});
-}
-
-/* ---- With calls that follow ---- */
-
-struct ocl_product {
-  memo memo;
-};
-
-static operands operands_of(const ocl_product_call *call) {
-  return (operands){
-      .a = call->a, .b = call->b, .out = call->out, .addend = call->addend, .alpha = call->alpha, .beta = call->beta};
-}
-
-graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
-                              ocl_product **product) {
-  operands operands = operands_of(call);
-  operands.tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
-  operands.epilogue = epilogue;
-  *product = calloc(1, sizeof **product);
-  return *product ? prepare(&(*product)->memo, exec->device, &operands) : GRAFT_OUT_OF_MEMORY;
-}
-
-bool ocl_product_is_turned(const ocl_product *product) {
-  return product->memo.swapped;
-}
-
-graft_status ocl_product_run(const graft_exec *exec, ocl_product *product, const ocl_product_call *call,
-                             const graft_tensor_desc *to, cl_uint count, const ocl_argument *arguments) {
-  operands operands = operands_of(call);
-  operands.out = to;
-  operands.arguments = arguments;
-  operands.count = count;
-  return run_memo(exec, &product->memo, &operands);
-}
-
-void ocl_product_destroy(ocl_product *product) {
-  if (!product) return;
-  ocl_kernel *const kernels[] = {&product->memo.pack_a, &product->memo.pack_b, &product->memo.multiply,
-                                 &product->memo.combine, &product->memo.scale};
-  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) ocl_kernel_destroy(kernels[i]);
-  free(product);
+  return run(exec, &(ocl_operands){.a = args->batch1,
+                                   .b = args->batch2,
+                                   .out = args->out,
+                                   .addend = args->self,
+                                   .alpha = args->alpha,
+                                   .beta = args->beta});
 }
 
 #define NUMBERS (OCL_FLOATS | OCL_INTS | OCL_COMPLEX)

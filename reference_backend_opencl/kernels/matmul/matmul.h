@@ -1,4 +1,4 @@
-/* What the ways of a matrix product share: matmul.c plans those of portable OpenCL, f32.c chooses among those of f32 on
+/* What the ways of a matrix product share: plan.c plans those of portable OpenCL, f32.c chooses among those of f32 on
  * GPUs, nvidia.c has that of tensor cores. */
 #ifndef OCL_MATMUL_H
 #define OCL_MATMUL_H
