@@ -1,5 +1,4 @@
-/* Least squares. For matrices of full rank by reflectors, where no fewer equations than unknowns are asked for; by
- * singular values for the drivers that find the rank. The other systems are composed. */
+/* Least squares: for matrices of full rank by reflectors, and by singular values for the drivers that find the rank. */
 #include <float.h>
 
 #include "kernels/indexing/search.h"
@@ -8,7 +7,8 @@
 
 typedef struct problem {
   const graft_args_linalg_lstsq *args;
-  int64_t matrices, rows, columns, count, sides;
+  int64_t matrices, systems, rows, columns, count, sides; /* systems may share matrices, and right sides */
+  int64_t numbers[VALUES_NUMBERS];                        /* say which */
   bool gives_values, gives_residuals;
   ocl_singular factors;
   /* U and behind it Vh, and the parts of the right sides along U; what U leaves of them, and its squares; how many
@@ -31,13 +31,12 @@ static problem problem_of(const graft_args_linalg_lstsq *args) {
                    .gives_residuals = gives_values && rows > columns};
 }
 
-/* Right sides of their own for each matrix, and all results that the driver has. */
+/* All results that the driver has. */
 static bool serves(const graft_exec *exec, const problem *p) {
   const graft_args_linalg_lstsq *args = p->args;
   if (!args->solution || !args->residuals || !args->rank || !args->singular_values) return false;
   return ocl_stack_serves(exec, args->self) && args->self->dl.ndim <= OCL_DIMS_MAX &&
-         p->matrices * p->count * p->sides > 0 && ocl_elements(args->b) == p->matrices * p->rows * p->sides &&
-         ocl_elements(args->solution) == p->matrices * p->columns * p->sides;
+         ocl_elements(args->self) * ocl_elements(args->solution) > 0;
 }
 
 /* Singular values up to the largest one times this are none; as its bits. */
@@ -52,9 +51,9 @@ static int64_t rcond_of(const problem *p) {
 static graft_status take_room(const graft_exec *exec, problem *p) {
   const graft_tensor_desc *a = p->args->self;
   const int64_t u = p->matrices * p->rows * p->count, vh = p->matrices * p->count * p->columns;
-  const int64_t parts = p->matrices * p->count * p->sides, values = p->matrices * p->count;
-  const int64_t left = p->gives_residuals ? p->matrices * p->rows * p->sides : 0;
-  const int64_t squares = p->gives_residuals ? p->matrices * p->sides : 0, total = sizeof(int64_t); /* a byte each */
+  const int64_t parts = p->systems * p->count * p->sides, values = p->matrices * p->count;
+  const int64_t left = p->gives_residuals ? p->systems * p->rows * p->sides : 0;
+  const int64_t squares = p->gives_residuals ? p->systems * p->sides : 0, total = sizeof(int64_t); /* a byte each */
   p->factors = (ocl_singular){.a = a, .u_columns = p->count, .vh_rows = p->count};
   const int64_t all = u + vh + parts + left + squares + values + 2 * total + ocl_singular_work(exec, &p->factors);
   graft_status status = ocl_stack_work(exec, a, all, &p->factors_and_parts);
@@ -73,33 +72,38 @@ static graft_status take_room(const graft_exec *exec, problem *p) {
 
 static graft_status launch(const graft_exec *exec, problem *p) {
   const ocl_place right = ocl_place_of(p->args->b), rank = ocl_place_of(p->args->rank), s = p->factors.s;
-  int64_t numbers[VALUES_NUMBERS] = {
-      [ROWS] = p->rows, [COLUMNS] = p->columns, [HEIGHT] = p->matrices, [RIGHTS] = p->sides, [RCOND] = rcond_of(p)};
+  int64_t *numbers = p->numbers;
+  numbers[ROWS] = p->rows;
+  numbers[COLUMNS] = p->columns;
+  numbers[MATRICES] = p->matrices;
+  numbers[RIGHTS] = p->sides;
+  numbers[RCOND] = rcond_of(p);
   ocl_direct call = ocl_stack_call(exec, p->args->self,
                                    "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/least_squares",
                                    OCL_SINGULAR_PLACES);
   call.numbers = numbers;
   call.count = VALUES_NUMBERS;
   ocl_singular_add(exec, &p->factors, p->work, &call);
-  ocl_stack_stage(exec, &call, "solve_by_values", p->matrices,
+  ocl_stack_stage(exec, &call, "solve_by_values", p->systems,
                   (const ocl_place[]){ocl_place_of(p->args->solution), rank, p->factors_and_parts, s, right});
   if (p->gives_residuals) {
-    ocl_stack_stage(exec, &call, "square_what_is_left", p->matrices,
+    ocl_stack_stage(exec, &call, "square_what_is_left", p->systems,
                     (const ocl_place[]){p->squares, p->left, p->factors_and_parts, right, right});
     ocl_stack_stage(exec, &call, "count_full", 1, (const ocl_place[]){p->full, rank, rank, rank, rank});
   }
   return ocl_direct_run(exec, &call);
 }
 
-/* Residuals are told where all matrices have full rank, which is waited for. Where one has not, their shape is another
- * one than a slot can give: such a system is composed. */
+/* Residuals are told where all matrices have full rank, which is waited for; where one has not, there are none. Those
+ * of a stack are then of another rank than a slot can give, and it is composed. */
 static graft_status tell_residuals(const graft_exec *exec, const problem *p) {
   int64_t full = p->matrices;
   const graft_tensor_desc *residuals;
   graft_status status = p->gives_residuals ? ocl_read_total(exec->stream, p->full, &full) : GRAFT_OK;
-  if (status == GRAFT_OK && full < p->matrices) return GRAFT_UNIMPLEMENTED;
-  if (status == GRAFT_OK) status = ocl_lstsq_residuals(exec, p->args, p->gives_residuals ? p->sides : 0, &residuals);
-  if (status != GRAFT_OK || !p->gives_residuals) return status;
+  const bool told = p->gives_residuals && full == p->matrices;
+  if (status == GRAFT_OK && p->gives_residuals && !told && p->args->self->dl.ndim > 2) return GRAFT_UNIMPLEMENTED;
+  if (status == GRAFT_OK) status = ocl_lstsq_residuals(exec, p->args, told ? p->sides : 0, &residuals);
+  if (status != GRAFT_OK || !told) return status;
   const ocl_place to = ocl_place_of(residuals);
   const uint64_t bytes = (uint64_t)ocl_elements(residuals) * ocl_dtype_of(exec->device, residuals->dl.dtype)->bytes;
   return ocl_memory_api.copy(exec->stream, to.buffer, to.offset, p->squares.buffer, p->squares.offset, bytes);
@@ -109,6 +113,7 @@ graft_status ocl_op_linalg_lstsq(const graft_exec *exec, const graft_args_linalg
   if (args->driver == GRAFT_STR_LSTSQ_DRIVER_GELS) return ocl_lstsq_by_reflectors(exec, args);
   problem p = problem_of(args);
   if (!serves(exec, &p)) return GRAFT_UNIMPLEMENTED;
+  p.systems = ocl_lstsq_systems(args, p.numbers);
   graft_status status = take_room(exec, &p);
   if (status == GRAFT_OK) status = launch(exec, &p);
   return status == GRAFT_OK ? tell_residuals(exec, &p) : status;

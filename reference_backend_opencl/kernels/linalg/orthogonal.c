@@ -6,7 +6,7 @@ static const ocl_place nowhere;
 
 typedef struct reflectors {
   ocl_direct direct;
-  int64_t numbers[REFLECTOR_NUMBERS];
+  int64_t numbers[VALUES_NUMBERS];
   int64_t matrices;
 } reflectors;
 
@@ -129,51 +129,116 @@ graft_status ocl_op_linalg_qr(const graft_exec *exec, const graft_args_linalg_qr
   return ocl_direct_run(exec, &r.direct);
 }
 
-/* Least squares of full rank: no fewer equations than unknowns. */
+/* Least squares of full rank. */
 
-/* Right sides of their own for each matrix. */
-static bool fits_sides(const graft_args_linalg_lstsq *args, int64_t matrices, int64_t sides) {
-  int64_t rows = ocl_stack_size(args->self, 2), columns = ocl_stack_size(args->self, 1);
-  return rows >= columns && columns * sides > 0 && ocl_elements(args->b) == matrices * rows * sides &&
-         ocl_elements(args->solution) == matrices * columns * sides;
+int64_t ocl_lstsq_systems(const graft_args_linalg_lstsq *args, int64_t *numbers) {
+  const int32_t dims = args->self->dl.ndim - 2;
+  int64_t systems = 1, matrices = 1, sides = 1;
+  numbers[STACK_DIMS] = dims;
+  for (int32_t d = dims - 1; d >= 0; d--) {
+    const int64_t of_a = args->self->dl.shape[d], of_b = args->b->dl.shape[d];
+    int64_t *number = numbers + STACK + STACK_PARTS * d;
+    number[0] = args->solution->dl.shape[d];
+    number[1] = of_a == 1 ? 0 : matrices;
+    number[2] = of_b == 1 ? 0 : sides;
+    systems *= number[0], matrices *= of_a, sides *= of_b;
+  }
+  return systems;
 }
 
 graft_status ocl_lstsq_residuals(const graft_exec *exec, const graft_args_linalg_lstsq *args, int64_t sides,
                                  const graft_tensor_desc **residuals) {
-  const graft_dl_tensor *a = &args->self->dl;
+  const int32_t stack = args->self->dl.ndim - 2;
   int64_t shape[OCL_DIMS_MAX] = {0};
-  for (int32_t d = 0; sides && d < a->ndim - 2; d++) shape[d] = a->shape[d];
-  if (sides) shape[a->ndim - 2] = sides;
-  return exec->device->plugin->host->output_shape(exec, args->residuals, sides ? a->ndim - 1 : 1, shape, residuals);
+  for (int32_t d = 0; sides && d < stack; d++) shape[d] = args->solution->dl.shape[d];
+  if (sides) shape[stack] = sides;
+  return exec->device->plugin->host->output_shape(exec, args->residuals, sides ? stack + 1 : 1, shape, residuals);
+}
+
+/* What a call works in: the reflectors of each matrix, or of its adjoint where it is wide, and their factors; both
+ * again and the right sides, those of each system; and the reflectors' own. */
+typedef struct system_places {
+  ocl_place vectors, tau, of_each, tau_of_each, reflected, work;
+} system_places;
+
+static graft_status take_system_places(const graft_exec *exec, const reflectors *r, const graft_args_linalg_lstsq *args,
+                                       int64_t matrices, bool spread, system_places *to) {
+  const graft_tensor_desc *a = args->self;
+  const int64_t each = r->numbers[ROWS] * r->numbers[COLUMNS], factors = r->numbers[COUNT], systems = r->matrices;
+  const int64_t sides = ocl_stack_size(a, 2) * r->numbers[RIGHTS], again = spread ? systems : 0;
+  const graft_status status =
+      ocl_stack_work(exec, a, (matrices + again) * (each + factors) + systems * sides + work_of(r), &to->vectors);
+  to->tau = ocl_stack_behind(exec, a, to->vectors, matrices * each);
+  to->reflected = ocl_stack_behind(exec, a, to->tau, matrices * factors);
+  to->work = ocl_stack_behind(exec, a, to->reflected, systems * sides);
+  to->of_each = spread ? ocl_stack_behind(exec, a, to->work, work_of(r)) : to->vectors;
+  to->tau_of_each = spread ? ocl_stack_behind(exec, a, to->of_each, again * each) : to->tau;
+  return status;
+}
+
+/* A x = b by A's reflectors; of a wide A the x of the smallest norm by those of its adjoint: A^H = Q R, and so x = Q y
+ * with R^H y = b. */
+static void add_solution(reflectors *r, const graft_exec *exec, const graft_args_linalg_lstsq *args,
+                         const system_places *at, ocl_place right, ocl_place residuals) {
+  const int64_t pieces = r->matrices * r->numbers[PARTS];
+  const ocl_place x = ocl_place_of(args->solution);
+  if (r->numbers[FORWARD]) {
+    ocl_stack_stage(exec, &r->direct, "reflect", pieces,
+                    (const ocl_place[]){at->reflected, at->of_each, at->work, at->tau_of_each, right});
+    ocl_stack_stage(exec, &r->direct, "solve_reflected", pieces,
+                    (const ocl_place[]){x, at->of_each, at->reflected, residuals, nowhere});
+    return;
+  }
+  ocl_stack_stage(exec, &r->direct, "solve_wide", pieces, (const ocl_place[]){x, at->of_each, right, nowhere, nowhere});
+  ocl_stack_stage(exec, &r->direct, "reflect", pieces,
+                  (const ocl_place[]){x, at->of_each, at->work, at->tau_of_each, x});
+}
+
+/* The reflectors of each matrix, and where operands are broadcast those of each system with its right sides. */
+static ocl_place add_factors(reflectors *r, const graft_exec *exec, const graft_args_linalg_lstsq *args,
+                             int64_t matrices, bool spread, const system_places *at) {
+  ocl_place from = ocl_place_of(args->self);
+  if (!r->numbers[FORWARD]) {
+    ocl_stack_stage(exec, &r->direct, "take_adjoint", matrices,
+                    (const ocl_place[]){at->vectors, from, nowhere, nowhere, nowhere});
+    from = at->vectors;
+  }
+  ocl_stack_stage(exec, &r->direct, "geqrf", matrices,
+                  (const ocl_place[]){at->vectors, at->tau, at->work, from, nowhere});
+  if (!spread) return ocl_place_of(args->b);
+  ocl_stack_stage(exec, &r->direct, "spread", r->matrices,
+                  (const ocl_place[]){at->of_each, at->vectors, at->reflected, ocl_place_of(args->b), nowhere});
+  return at->reflected;
 }
 
 graft_status ocl_lstsq_by_reflectors(const graft_exec *exec, const graft_args_linalg_lstsq *args) {
   reflectors r;
-  ocl_place a;
+  system_places at;
   const graft_tensor_desc *residuals;
   if (!args->solution || !args->residuals) return GRAFT_UNIMPLEMENTED;
   if (!ocl_stack_serves(exec, args->self) || args->self->dl.ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  const int64_t rows = ocl_stack_size(args->self, 2), columns = ocl_stack_size(args->self, 1);
+  const bool wide = rows<columns, leaves = rows> columns; /* a square system leaves nothing, and no number says so */
   const int64_t sides = args->b->dl.ndim < args->self->dl.ndim ? 1 : ocl_stack_size(args->b, 1);
-  begin(&r, exec, args->self, ocl_stack_size(args->self, 1));
-  if (r.matrices == 0 || !fits_sides(args, r.matrices, sides)) return GRAFT_UNIMPLEMENTED;
+  begin(&r, exec, args->self, wide ? rows : columns);
+  const int64_t matrices = r.matrices;
+  r.matrices = ocl_lstsq_systems(args, r.numbers);
+  if (r.matrices * rows * columns * sides == 0) return GRAFT_UNIMPLEMENTED;
+  const bool spread = matrices < r.matrices || ocl_elements(args->b) < r.matrices * rows * sides;
   r.direct.file = "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/least_squares";
+  r.direct.count = VALUES_NUMBERS;
+  r.numbers[MATRICES] = matrices;
+  r.numbers[ROWS] = wide ? columns : rows;
+  r.numbers[COLUMNS] = wide ? rows : columns;
+  r.numbers[HEIGHT] = rows;
   r.numbers[RIGHTS] = r.numbers[C_STEP] = sides;
   r.numbers[C_NEXT] = 1;
-  r.numbers[FORWARD] = true;
+  r.numbers[FORWARD] = !wide;
   r.numbers[PARTS] = ocl_stack_parts(exec, r.matrices, sides);
-  const int64_t elements = ocl_elements(args->self), factors = r.matrices * r.numbers[COUNT],
-                reflected_elements = ocl_elements(args->b), pieces = r.matrices * r.numbers[PARTS];
-  graft_status status = ocl_stack_work(exec, args->self, elements + factors + reflected_elements + work_of(&r), &a);
-  const bool leaves = r.numbers[ROWS] > r.numbers[COLUMNS]; /* a square system leaves nothing, and no number says so */
+  graft_status status = take_system_places(exec, &r, args, matrices, spread, &at);
   if (status == GRAFT_OK) status = ocl_lstsq_residuals(exec, args, leaves ? sides : 0, &residuals);
   if (status != GRAFT_OK) return status;
-  const ocl_place tau = ocl_stack_behind(exec, args->self, a, elements),
-                  reflected = ocl_stack_behind(exec, args->self, tau, factors),
-                  work = ocl_stack_behind(exec, args->self, reflected, reflected_elements);
-  add_geqrf(&r, exec, args->self, a, tau, work);
-  ocl_stack_stage(exec, &r.direct, "reflect", pieces,
-                  (const ocl_place[]){reflected, a, work, tau, ocl_place_of(args->b)});
-  ocl_stack_stage(exec, &r.direct, "solve_reflected", pieces,
-                  (const ocl_place[]){ocl_place_of(args->solution), a, reflected, ocl_place_of(residuals), nowhere});
+  const ocl_place right = add_factors(&r, exec, args, matrices, spread, &at);
+  add_solution(&r, exec, args, &at, right, ocl_place_of(residuals));
   return ocl_direct_run(exec, &r.direct);
 }
