@@ -63,6 +63,9 @@ static const cf_op cf_matmul_ops[] = {
      CF_TEXTS("m T[88] T[72,136] T[136,88] beta=0.5 alpha=2", "m T[72,24] T[72,520] T[520,24] beta=0.5 alpha=2",
               "m T[91] T[77,131] T[131,91] beta=0.5 alpha=2"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    /* More products than groups that a GPU takes along a dimension that is not the first. */
+    {"aten::bmm", CF_TEXTS("f T[65537,8,8] T[65537,8,8]"), CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT,
+     CF_G_NONE},
     {"aten::mm", CF_TEXTS("m T[77,131] T[131,91]"), CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
     {"aten::mm",
      CF_TEXTS("m T[72,136] T[136,88]", "m T[77,131] T[131,91]", "m T[72,520] T[520,24]", "f T[1304,24] T[24,1096]"),

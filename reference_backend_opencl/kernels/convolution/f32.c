@@ -104,8 +104,8 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_text_add(&head, "#define D %s\n#define TAPS %s\n#define SIGNED_TAPS %s\n#define MOST_TAPS %d\n", dtype->name,
                few ? "uint" : "ulong", few ? "int" : "long", few ? FEW_TAPS : TAPS_MOST);
   ocl_text_add(&head, "#define POINTWISE %d\n%s", is_pointwise(w), more);
-  return ocl_kernel_make(kernel, device, &head, "core/fours core/registers convolution/window convolution/registers",
-                         entry);
+  return ocl_kernel_make(kernel, device, &head,
+                         "core/fours core/registers core/bands convolution/window convolution/registers", entry);
 }
 
 static graft_status set_window(ocl_kernel *kernel, const window *w, int64_t items, int64_t local) {

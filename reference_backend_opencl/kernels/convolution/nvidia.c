@@ -5,6 +5,8 @@
 enum { SIDE_LEAST = 16 };
 /* As in nvidia.cl; the most parts of a gradient's K, and the fewest places that one is worth. */
 enum { EIGHT = 8, LOCAL = 64, SPLITS_MOST = 64, SPLIT_LEAST = 512 };
+/* How many groups of work-items the device takes along the second and the third dimension. */
+enum { ALONG_MOST = 65535 };
 
 typedef struct lattice {
   int64_t batch, groups, out_channels, in_channels, channels;
@@ -49,11 +51,16 @@ static lattice lattice_of(const ocl_space *s) {
   return l;
 }
 
+static bool is_counted(const ocl_space *s) {
+  return s->groups * s->taps[0] * s->taps[1] * s->taps[2] <= ALONG_MOST && s->out_channels <= ALONG_MOST &&
+         s->in_channels / EIGHT < ALONG_MOST;
+}
+
 static bool is_served(graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   double taps = (double)(s->taps[0] * s->taps[1] * s->taps[2]), outs = (double)s->batch;
   for (int d = 0; d < 3; d++) outs *= (double)s->out_size[d];
   double terms = (double)s->in_channels * taps, rows = (double)s->out_channels;
-  return rows >= SIDE_LEAST && terms >= SIDE_LEAST &&
+  return rows >= SIDE_LEAST && terms >= SIDE_LEAST && is_counted(s) &&
          ocl_tensor_cores_serve(device, ocl_tensor_way_of_halves(dtype->code), outs * terms * rows * (double)s->groups);
 }
 

@@ -119,7 +119,7 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), __global const uchar *work, ulong offse
   __local uchar strips[STRIPS_BYTES] __attribute__((aligned(1024)));
   int lane = get_local_id(0);
   long row, column, group = get_group_id(1), spatial = s.out_size[0] * s.out_size[1] * s.out_size[2];
-  find_tile(s.panels_m, s.panels_n, &row, &column);
+  find_tile((int)get_group_id(0), (int)s.panels_m, (int)s.panels_n, &row, &column);
   __global const ushort *rows = (__global const ushort *)(work + offset_rows) + group * s.group_places * s.channels;
   __global const ushort *weights = (__global const ushort *)(work + offset_weights);
   struct factors f;
@@ -191,7 +191,7 @@ KERNEL_OF(LANES, 1) weight_gradient(PLACE(weight), __global uchar *work, ulong o
   int lane = get_local_id(0);
   long row, column, batch = get_group_id(2), r = batch % s.runs, group = batch / s.runs % s.groups;
   long begin = batch / s.runs / s.groups * s.split_depth, end = min(begin + s.split_depth, s.batch * s.all_places);
-  find_tile(s.panels_m, s.panels_n, &row, &column);
+  find_tile((int)get_group_id(0), (int)s.panels_m, (int)s.panels_n, &row, &column);
   __global const ushort *rows = (__global const ushort *)(work + offset_rows);
   __global const ushort *grads = (__global const ushort *)(work + offset_outs);
   struct factors f;

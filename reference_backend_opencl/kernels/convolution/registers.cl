@@ -216,7 +216,7 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, 
   const long split = number / s.groups / s.phases, part = number - split * s.groups * s.phases;
   const phase p = phase_of(&s, (int)(part / s.groups));
   long row, column;
-  find_tile(get_group_id(0) - number * tiles, s.panels_m, s.panels_n, &row, &column);
+  find_tile((int)(get_group_id(0) - number * tiles), (int)s.panels_m, (int)s.panels_n, &row, &column);
   const long all = s.batch * p.outs, start = split * s.split_depth;
   const long depth = min(start + s.split_depth, s.in_channels * p.taps);
   if (column >= all) return;
@@ -348,7 +348,7 @@ KERNEL_OF(LANES, 1) weight_gradient(CONST_PLACE(in), CONST_PLACE(grad), PLACE(pa
   const long tiles = s.panels_m * s.panels_n, part = get_group_id(0) / tiles, group = part % s.groups;
   const long taps = VOLUME(s.taps), columns = s.in_channels * taps, outs = VOLUME(s.out_size);
   long row, column;
-  find_tile(get_group_id(0) - part * tiles, s.panels_m, s.panels_n, &row, &column);
+  find_tile((int)(get_group_id(0) - part * tiles), (int)s.panels_m, (int)s.panels_n, &row, &column);
   struct factors f;
   struct parts parts_of;
   f.outs = (int)outs;

@@ -130,13 +130,3 @@ static INLINED void place_fours(const share *s, const float4 *part, __local floa
     }
   }
 }
-
-/* Which of the tiles of a product a group makes: down a band, then to the next column, so that the strips of those that
- * run at about the same time are found in the cache. */
-#define BAND 16
-static INLINED void find_tile(long tile, long panels_m, long panels_n, long *row, long *column) {
-  long band = tile / (BAND * panels_n), first = band * BAND, height = min((long)BAND, panels_m - first);
-  long within = tile - first * panels_n;
-  *row = (first + within % height) * TILE_M;
-  *column = within / height * TILE_N;
-}

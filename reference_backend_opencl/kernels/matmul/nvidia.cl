@@ -2,12 +2,12 @@
  * LANES, STRIPS_BYTES and TILE_PITCH. */
 
 /* VEC neighbouring sums go out, or to the workspace. */
-static INLINED void leave(VT sum, long i, long j, product p, bool whole, CT alpha, CT beta, __global uchar *out,
+static INLINED void leave(VT sum, long i, long j, long part, product p, bool whole, CT alpha, CT beta, __global uchar *out,
                           extras more, __global CT *sums) {
   if (i >= p.m || j >= p.n) return;
-  long batch = get_group_id(2) / p.splits;
+  const long batch = part / p.splits;
   if (p.splits > 1) {
-    VSTORE(sum, sums + kept_at(get_group_id(2), i, j, p));
+    VSTORE(sum, sums + kept_at(part, i, j, p));
   } else if (whole) {
     RAW(D_TO) lanes[VEC];
     STORE(D_TO, __private, lanes, finished(sum, i, j, p, batch, alpha, beta, more));
@@ -22,10 +22,11 @@ KERNEL_OF(LANES, 1) multiply(
     long k_begin, long k_end, product p) {
   __local uchar strips[STRIPS_BYTES] __attribute__((aligned(1024)));
   int lane = get_local_id(0);
-  long row, column, batch = get_group_id(2) / p.splits;
-  find_tile(p.panels_m, p.panels_n, &row, &column);
+  const long tiles = p.panels_m * p.panels_n, part = get_group_id(0) / tiles, batch = part / p.splits;
+  long row, column;
+  find_tile((int)(get_group_id(0) - part * tiles), (int)p.panels_m, (int)p.panels_n, &row, &column);
   if (p.splits > 1) {
-    k_begin = get_group_id(2) % p.splits * p.split_depth;
+    k_begin = part % p.splits * p.split_depth;
     k_end = min(k_begin + p.split_depth, p.k);
   }
   __global const FACTOR_TYPE *a = (__global const FACTOR_TYPE *)(factor_a + offset_factor_a) + batch * p.a_batch +
@@ -40,7 +41,7 @@ KERNEL_OF(LANES, 1) multiply(
 #pragma unroll 1
   for (int at = lane * VEC; at < TILE_M * TILE_N; at += LANES * VEC) {
     int i = at / TILE_N, j = at % TILE_N;
-    leave(*(__local VT *)(tile + i * TILE_PITCH + j), row + i, column + j, p, whole, alpha, beta, out + offset_out,
+    leave(*(__local VT *)(tile + i * TILE_PITCH + j), row + i, column + j, part, p, whole, alpha, beta, out + offset_out,
           EXTRAS, sums);
   }
 }

@@ -90,12 +90,12 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
 
 static graft_status make_kernels(ocl_product *memo, graft_device *device, const ocl_operands *call,
                                  const ocl_tensor_plan *tensor, const ocl_tile *t) {
-  const char *files = memo->f32
-                          ? (memo->way.rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
-                                            : "matmul/matmul matmul/splits core/fours core/registers matmul/registers")
-                      : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
-                      : memo->thin      ? "matmul/matmul matmul/thin"
-                                        : "matmul/matmul matmul/panels";
+  const char *files =
+      memo->f32         ? (memo->way.rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
+                                          : "matmul/matmul matmul/splits core/fours core/registers core/bands matmul/registers")
+      : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
+      : memo->thin      ? "matmul/matmul matmul/thin"
+                        : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
@@ -262,26 +262,28 @@ static int64_t splits_of(const graft_device *device, const ocl_matrix *out, int6
   return wanted > 1 ? wanted : 1;
 }
 
+/* All groups count along the first dimension: GPUs have at most 65,535 along the others. */
+static void set_groups(ocl_kernel *kernel, int64_t groups, int64_t lanes) {
+  set_global(kernel, groups * lanes, 1, 1);
+  kernel->local[0] = (size_t)lanes;
+}
+
 static void plan_groups(ocl_product *memo, product *p, int64_t batches, const ocl_tile *t) {
+  const int64_t groups = p->panels_n * p->panels_m * batches * p->splits;
   p->split_depth = ocl_round_up(ocl_ceil_divide(p->k, p->splits),
                                 memo->tensor ? OCL_TENSOR_STRIP_BYTES / memo->tensor->bytes : STRIP);
   if (memo->f32) {
     memo->block = p->k;
-    ocl_kernel_size(&memo->multiply, p->panels_n * p->panels_m * batches * p->splits * memo->way.lanes,
-                    (size_t)memo->way.lanes);
-    memo->multiply.global[1] = memo->multiply.global[2] = 1;
+    set_groups(&memo->multiply, groups, memo->way.lanes);
   } else if (memo->tensor) {
-    const int64_t lanes = OCL_TENSOR_LANES(t->m);
     memo->block = p->k;
-    set_global(&memo->multiply, p->panels_n * p->panels_m * lanes, 1, batches * p->splits);
-    memo->multiply.local[0] = (size_t)lanes;
+    set_groups(&memo->multiply, groups, OCL_TENSOR_LANES(t->m));
   } else {
     memo->block = memo->splits ? p->k : block_of(p->k, GPU_DEPTH_MAX);
-    set_global(&memo->multiply, p->panels_n * SIDE, p->panels_m * SIDE, batches * p->splits);
-    memo->multiply.local[0] = memo->multiply.local[1] = SIDE;
+    set_groups(&memo->multiply, groups, SIDE);
+    memo->multiply.global[1] = memo->multiply.local[1] = SIDE;
   }
-  set_global(&memo->combine, ocl_round_up(ocl_ceil_divide(p->n, t->vec), COMBINED), p->m, batches);
-  memo->combine.local[0] = COMBINED;
+  set_groups(&memo->combine, ocl_ceil_divide(p->n, t->vec * COMBINED) * p->m * batches, COMBINED);
 }
 
 static void plan_workspace(ocl_product *memo, const product *p, int64_t batches, const ocl_tile *t, int64_t element) {

@@ -45,7 +45,7 @@ KERNEL_OF(LANES, 1) multiply(
   const int lane = get_local_id(0);
   const long tiles = p.panels_m * p.panels_n, part = get_group_id(0) / tiles, batch = part / p.splits;
   long row, column;
-  find_tile(get_group_id(0) - part * tiles, p.panels_m, p.panels_n, &row, &column);
+  find_tile((int)(get_group_id(0) - part * tiles), (int)p.panels_m, (int)p.panels_n, &row, &column);
   if (p.splits > 1) {
     k_begin = part % p.splits * p.split_depth;
     k_end = min(k_begin + p.split_depth, p.k);

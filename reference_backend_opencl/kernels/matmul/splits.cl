@@ -8,7 +8,8 @@ static INLINED long kept_at(long tiles, long i, long j, product p) {
 
 /* A work-item for each vector of the result. */
 KERNEL_OF(COMBINED, 1) combine(PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta, product p) {
-  long j = (long)get_global_id(0) * VEC, i = get_global_id(1), batch = get_global_id(2);
+  const long across = (p.n + COMBINED * VEC - 1) / (COMBINED * VEC), line = get_group_id(0) / across;
+  const long j = ((get_group_id(0) - line * across) * COMBINED + get_local_id(0)) * VEC, i = line % p.m, batch = line / p.m;
   if (j >= p.n) return;
   __global const CT *sums = (__global const CT *)(partial + offset_partial);
   VT sum = (VT)0;

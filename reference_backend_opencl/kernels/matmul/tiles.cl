@@ -38,11 +38,12 @@ KERNEL_OF(SIDE, SIDE) multiply(
     long k_begin, long k_end, product p) {
   __local VT strip_a[STRIP * PITCH / VEC], strip_b[STRIP * PITCH / VEC];
   int x = get_local_id(0), y = get_local_id(1), lane = y * SIDE + x;
-  long row = (long)get_group_id(1) * TILE, column = (long)get_group_id(0) * TILE, batch = get_group_id(2) / p.splits;
+  const long tiles = p.panels_m * p.panels_n, part = get_group_id(0) / tiles, batch = part / p.splits;
+  const long tile = get_group_id(0) - part * tiles, row = tile / p.panels_n * TILE, column = tile % p.panels_n * TILE;
   __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch + row * p.a_row;
   __global const RAW(D) *b = CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column;
   if (p.splits > 1) {
-    k_begin = get_group_id(2) % p.splits * p.split_depth;
+    k_begin = part % p.splits * p.split_depth;
     k_end = min(k_begin + p.split_depth, p.k);
   }
   CT share_a[SHARE], share_b[SHARE];
@@ -87,7 +88,7 @@ KERNEL_OF(SIDE, SIDE) multiply(
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
       long i = row + r / VEC * SPAN + y * VEC + r % VEC, j = column + v * SPAN + x * VEC;
-      __global CT *kept = sums + kept_at(get_group_id(2), i, j, p);
+      __global CT *kept = sums + kept_at(part, i, j, p);
       if (p.splits == 1 && k_begin > 0) sum[r][v] += VLOAD(kept);
       if (p.splits > 1 || k_end < p.k)
         VSTORE(sum[r][v], kept);
