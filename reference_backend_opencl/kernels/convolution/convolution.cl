@@ -174,9 +174,20 @@ static void add_tap(VT sum[TILE][WIDE], __global const CT *row, __global const C
   }
 }
 
+static void clear(VT sum[TILE][WIDE]) {
+#pragma unroll
+  for (int b = 0; b < TILE; b++) {
+#pragma unroll
+    for (int w = 0; w < WIDE; w++) sum[b][w] = (VT)0;
+  }
+}
+
+#define SPAN 128 /* products, which are summed before they are added to those before: equal terms round alike */
+
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
                 long has_bias, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
+  const long at_once = max(SPAN / (s.taps[0] * s.taps[1] * TAPS), 1L); /* channels */
 #ifdef MANY_TAPS
   const walk first_tap = walk_of(s.off[2] - s.first, &s), next_tap = walk_of(s.tap[2], &s);
 #else
@@ -189,33 +200,37 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
     rest /= s.out_size[0] * s.out_size[1];
     long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
-    VT sum[TILE][WIDE];
-#pragma unroll
-    for (int b = 0; b < TILE; b++) {
-#pragma unroll
-      for (int w = 0; w < WIDE; w++) sum[b][w] = (VT)0;
-    }
+    VT sum[TILE][WIDE], total[TILE][WIDE];
+    clear(total);
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
                               image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2;
     __global const CT *weights = (__global const CT *)(work + offset_weights) +
                                  (group * s.blocks + block) * s.in_channels * s.taps[0] * s.taps[1] * TAPS * TILE;
-    for (long c = 0; c < s.in_channels; c++) {
-      for (long k0 = 0; k0 < s.taps[0]; k0++) {
-        long place0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0], i0 = place0 / s.div[0];
-        bool inside0 = place0 >= 0 && i0 < s.in_size[0] && i0 * s.div[0] == place0;
-        for (long k1 = 0; k1 < s.taps[1]; k1++, weights += TAPS * TILE) {
-          long place1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1], i1 = place1 / s.div[1];
-          if (!inside0 || place1 < 0 || i1 >= s.in_size[1] || i1 * s.div[1] != place1) continue;
-          __global const CT *row = rows + ((c * s.in_size[0] + i0) * s.in_size[1] + i1) * s.row;
+    for (long first = 0; first < s.in_channels; first += at_once) {
+      clear(sum);
+      for (long c = first; c < min(first + at_once, s.in_channels); c++) {
+        for (long k0 = 0; k0 < s.taps[0]; k0++) {
+          long place0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0], i0 = place0 / s.div[0];
+          bool inside0 = place0 >= 0 && i0 < s.in_size[0] && i0 * s.div[0] == place0;
+          for (long k1 = 0; k1 < s.taps[1]; k1++, weights += TAPS * TILE) {
+            long place1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1], i1 = place1 / s.div[1];
+            if (!inside0 || place1 < 0 || i1 >= s.in_size[1] || i1 * s.div[1] != place1) continue;
+            __global const CT *row = rows + ((c * s.in_size[0] + i0) * s.in_size[1] + i1) * s.row;
 #ifdef MANY_TAPS
-          walk at = first_tap;
-          for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
-            add_tap(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
+            walk at = first_tap;
+            for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
+              add_tap(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
 #else
 #pragma unroll
-          for (int k = 0; k < TAPS; k++) add_tap(sum, row + start[k], weights + k * TILE);
+            for (int k = 0; k < TAPS; k++) add_tap(sum, row + start[k], weights + k * TILE);
 #endif
+          }
         }
+      }
+#pragma unroll
+      for (int b = 0; b < TILE; b++) {
+#pragma unroll
+        for (int w = 0; w < WIDE; w++) total[b][w] += sum[b][w];
       }
     }
 #pragma unroll
@@ -228,9 +243,9 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
         if (channel >= s.out_channels) continue;
         if (has_bias) {
           CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
-          sum[b][w] = ADD(sum[b][w], (VT)v);
+          total[b][w] = ADD(total[b][w], (VT)v);
         }
-        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, sum[b][w]);
+        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, total[b][w]);
       }
     }
   }
