@@ -102,8 +102,10 @@ static const cf_op cf_convolution_ops[] = {
     /* Their channels expanded, the terms are equal and round alike: as many as are summed in one go, and more. */
     {"aten::convolution", CF_TEXTS("m T[1,700,1,8] T[700,3,1,3] _ [1,1] [0,1] [1,1] true [0,0] 1"), CF_BIT(F32),
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
-    {"aten::convolution", CF_TEXTS("m T[1,160,6,8] T[160,16,3,3] _ [1,1] [1,1] [1,1] true [0,0] 1"), CF_BIT(F32),
-     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::convolution",
+     CF_TEXTS("m T[1,160,6,8] T[160,16,3,3] _ [1,1] [1,1] [1,1] true [0,0] 1",
+              "m T[2,32,5,6] T[32,20,4,3] _ [2,1] [1,1] [1,1] true [0,0] 2"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::convolution_backward",
      CF_TEXTS("m T[2,35,13,15] T[2,17,13,15] T[35,17,3,3] [35] [1,1] [1,1] [1,1] false [0,0] 1 [1,1,1]",
               "m T[3,130,9,20] T[3,24,9,20] T[130,24,1,1] _ [1,1] [0,0] [1,1] false [0,0] 1 [1,1,0]",

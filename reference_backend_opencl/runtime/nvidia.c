@@ -133,6 +133,10 @@ bool ocl_converts_bf16(const graft_device *device) {
   return has_capability(device, 8);
 }
 
+bool ocl_has_copies(const graft_device *device) {
+  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= 8;
+}
+
 /* Whether a product of small whole numbers, which the kernel makes up, comes out as it must. */
 static bool multiplies(graft_device *device) {
   const ocl_dtype *bf16 = ocl_dtype_of(device, GRAFT_BF16);

@@ -6,8 +6,9 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
-/* Whether core/warps.cl serves. */
+/* Whether core/warps.cl serves; and core/nvidia_copies.cl. */
 bool ocl_has_warps(const graft_device *device);
+bool ocl_has_copies(const graft_device *device);
 /* Whether an instruction rounds f32 to bf16 (to_bf16 in kernels/core/common.cl). */
 bool ocl_converts_bf16(const graft_device *device);
 

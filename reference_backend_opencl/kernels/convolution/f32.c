@@ -10,7 +10,7 @@ enum { FEW_TAPS = 31, TAPS_MOST = 63, PHASES_MOST = 64, FORWARD_SPLITS_MOST = 32
 /* Of a window of depthwise.cl: taps, and elements of a row that four windows span; the least products; what its
  * gradient's groups are, and how many a unit should have. */
 enum { ALONE_TAPS = 27, SEEN_MOST = 32, ALONE_LEAST = 1 << 16, FOUR = 4, ALONE_LANES = 128, ALONE_GROUPS = 8 };
-enum { STEP = 8, LOCAL = 64 }; /* as in core/registers.cl and registers.cl */
+enum { LOCAL = 64 };
 
 /* As in registers.cl. */
 typedef struct window {
@@ -103,9 +103,13 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_head_registers(&head, tile);
   ocl_text_add(&head, "#define D %s\n#define TAPS %s\n#define SIGNED_TAPS %s\n#define MOST_TAPS %d\n", dtype->name,
                few ? "uint" : "ulong", few ? "int" : "long", few ? FEW_TAPS : TAPS_MOST);
-  ocl_text_add(&head, "#define POINTWISE %d\n%s", is_pointwise(w), more);
-  return ocl_kernel_make(kernel, device, &head,
-                         "core/fours core/registers core/bands convolution/window convolution/registers", entry);
+  ocl_text_add(&head, "#define POINTWISE %d\n#define TAP_BY_TAP %d\n%s", is_pointwise(w),
+               tile->copies && w->in_channels % tile->step == 0, more);
+  return ocl_kernel_make(
+      kernel, device, &head,
+      tile->copies ? "core/registers core/bands core/nvidia_copies convolution/window convolution/registers"
+                   : "core/fours core/registers core/bands core/strips convolution/window convolution/registers",
+      entry);
 }
 
 static graft_status set_window(ocl_kernel *kernel, const window *w, int64_t items, int64_t local) {
@@ -162,13 +166,14 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
     outs *= ocl_ceil_divide(s->out_size[d], s->div[d]);
     taps *= ocl_ceil_divide(s->taps[d], w.step[d]);
   }
-  const ocl_registers tile = ocl_registers_for(device, s->out_channels, outs, s->groups * w.phases,
-                                               s->in_channels * taps, FORWARD_SPLITS_MOST);
-  w.depth = ocl_round_up(s->in_channels * taps, STEP);
+  const ocl_product_size size = {s->out_channels, outs, s->groups * w.phases, s->in_channels * taps,
+                                 FORWARD_SPLITS_MOST};
+  const ocl_registers tile = ocl_registers_for(device, &size, true);
+  w.depth = ocl_round_up(s->in_channels * taps, tile.step);
   w.panels_m = ocl_ceil_divide(s->out_channels, tile.m);
   w.panels_n = ocl_ceil_divide(outs, tile.n);
   w.width = w.panels_m * tile.m;
-  w.split_depth = ocl_round_up(ocl_ceil_divide(w.depth, tile.splits), STEP);
+  w.split_depth = ocl_round_up(ocl_ceil_divide(w.depth, tile.splits), tile.step);
   w.splits = ocl_ceil_divide(w.depth, w.split_depth);
   const int64_t results = s->batch * s->groups * s->out_channels * volume(s->out_size);
   const int64_t weights = w.phases * w.groups * w.depth * w.width;
@@ -210,11 +215,12 @@ graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const 
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   window w = window_of(s);
   const int64_t columns = s->in_channels * volume(s->taps), outs = volume(s->out_size);
-  const int64_t depth = s->batch * ocl_round_up(outs, STEP);
-  const ocl_registers tile = ocl_registers_for(device, s->out_channels, columns, s->groups, depth, SPLITS_MOST);
+  const ocl_product_size size = {s->out_channels, columns, s->groups, s->batch * outs, SPLITS_MOST};
+  const ocl_registers tile = ocl_registers_for(device, &size, false);
+  const int64_t depth = s->batch * ocl_round_up(outs, tile.step);
   w.panels_m = ocl_ceil_divide(s->out_channels, tile.m);
   w.panels_n = ocl_ceil_divide(columns, tile.n);
-  w.split_depth = ocl_round_up(ocl_ceil_divide(depth, tile.splits), STEP);
+  w.split_depth = ocl_round_up(ocl_ceil_divide(depth, tile.splits), tile.step);
   w.splits = ocl_ceil_divide(depth, w.split_depth);
   const int64_t weights = s->groups * s->out_channels * columns;
   g->direct = true;

@@ -4,13 +4,19 @@
  * Outputs of which each dimension leaves the same rest by div meet the same taps, and make a phase: a product of its own,
  * of those taps alone. Dividing what is divisible, input = q * mul + shift, where q counts a phase's outputs.
  *
- * FORWARD: rows of the product are output channels, its columns outputs, and K goes over channels and their taps. Else,
- * the gradient of the weight: rows are output channels, columns channels and taps, and K goes over outputs. */
-#define BLOCK 1024L /* of K, whose sums are added to those before: so rounding errors do not grow with it */
+ * FORWARD: rows of the product are output channels, its columns outputs, and K goes over channels and their taps, or
+ * TAP_BY_TAP over taps and their channels, which are whole strips then. Else, the gradient of the weight: rows are output
+ * channels, columns channels and taps, and K goes over outputs. */
 
-/* A work-item brings E elements of a strip of windows: of one step, columns SIDE apart. */
+/* A work-item brings elements of a strip of windows: of E columns, SIDE apart, SHARE steps or, by way of registers, one. */
+#if COPIES
+#define E (TILE_N > LANES ? TILE_N / LANES : 1)
+#define SIDE (TILE_N / E)
+#define SHARE (STEP * SIDE / LANES)
+#else
 #define E (TILE_N * STEP / LANES)
 #define SIDE (TILE_N / E)
+#endif
 
 #ifdef FORWARD
 /* One dimension of a phase: its outputs' rest by div, how many they are, and its taps. */
@@ -73,7 +79,11 @@ KERNEL_OF(64, 1) pack_weights(PLACE(work), ulong offset_steps, CONST_PLACE(weigh
   if (number >= s.phases) return;
   const phase p = phase_of(&s, (int)number);
   const bool there = k < s.in_channels * p.taps;
+#if TAP_BY_TAP
+  const int t = there ? (int)(k / s.in_channels) : 0, c = there ? (int)(k - t * s.in_channels) : 0;
+#else
   const int c = there ? (int)(k / p.taps) : 0, t = there ? (int)(k - (long)c * p.taps) : 0;
+#endif
   const met m = met_by(&s, &p, t);
   float v = 0;
   if (there && channel < s.out_channels)
@@ -86,12 +96,38 @@ KERNEL_OF(64, 1) pack_weights(PLACE(work), ulong offset_steps, CONST_PLACE(weigh
     step.y = MOST_TAPS - t;
   }
   ((__global int2 *)(work + offset_steps))[number * s.depth + k] = step;
-  if (k < p.taps) /* of the first channel: its taps alone */
+  if (k < p.taps) {
+    const met of = met_by(&s, &p, (int)k);
     ((__global int4 *)(work + offset_steps + s.phases * s.depth * sizeof(int2)))[number * MOST_TAPS + k] =
-        (int4)(m.shift[0], m.shift[1], m.shift[2], 0);
+        (int4)(of.shift[0], of.shift[1], of.shift[2], 0);
+  }
 }
 
-#if POINTWISE
+#if COPIES
+struct factors {
+  share a;
+  __global const int2 *steps;    /* this work-item's first in the next strip */
+  __global const float *from[E]; /* a column's place in the first channel */
+  TAPS meets[E];                 /* bit t: tap t meets an element; the highest: none */
+  int to, channel;               /* in the strip; elements of a channel */
+};
+
+static INLINED void bring_strip(struct factors *f, __local float *a, __local float *b, int left) {
+  if (left <= 0) return; /* past the last, of which steps of no tap follow in its strip */
+  bring(&f->a, a, TILE_M, PITCH_A, false, 4, STEP);
+  int2 steps[SHARE];
+#pragma unroll
+  for (int s = 0; s < SHARE; s++) steps[s] = TAP_BY_TAP ? f->steps[0] + (int2)(s * f->channel, 0) : f->steps[s];
+#pragma unroll
+  for (int s = 0; s < SHARE; s++) {
+#pragma unroll
+    for (int e = 0; e < E; e++)
+      copy_one(b + f->to + s * PITCH_B + e * SIDE, f->from[e] + steps[s].x, (SIGNED_TAPS)(f->meets[e] << steps[s].y) < 0);
+  }
+  f->steps += STEP;
+}
+
+#elif POINTWISE
 /* Windows of one element, taken at each, of images whose size divides by four: a row of the factor is a channel. */
 struct factors {
   share a, b;
@@ -168,8 +204,9 @@ static INLINED output output_of(const phase *p, long column) {
   return o;
 }
 
-#if !POINTWISE
+#if COPIES || !POINTWISE
 /* Which elements a work-item's columns read. */
+
 static INLINED void read_columns(struct factors *f, const window *s, const phase *p, long column, long group,
                                  __global const float *in, __global const int4 *shifts) {
   int at[E][3];
@@ -221,10 +258,14 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, 
   const long depth = min(start + s.split_depth, s.in_channels * p.taps);
   if (column >= all) return;
   struct factors f;
+  __global const float *weights = (__global const float *)(work + offset_weights) + (part * s.depth + start) * s.width + row;
+#if COPIES
+  f.a = share_of(weights, 1, s.width, TILE_M, TILE_M, PITCH_A, false, 4, lane);
+#else
   struct parts parts;
-  f.a = share_of((__global const float *)(work + offset_weights) + (part * s.depth + start) * s.width + row, 1, s.width, TILE_M,
-                 TILE_M, false, lane);
-#if POINTWISE
+  f.a = share_of(weights, 1, s.width, TILE_M, TILE_M, false, lane);
+#endif
+#if POINTWISE && !COPIES
   const long size = VOLUME(s.in_size), mine = column + lane % (TILE_N / 4) * 4, image = mine / size;
   f.b = share_of(CONST_POINTER(D, in) + ((image * s.groups + group) * s.in_channels + start) * size + mine -
                      image * size - lane % (TILE_N / 4) * 4,
@@ -234,11 +275,17 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, 
   __global const int2 *steps = (__global const int2 *)(work + offset_steps);
   read_columns(&f, &s, &p, column + lane % SIDE, group, CONST_POINTER(D, in),
                (__global const int4 *)(steps + s.phases * s.depth) + part / s.groups * MOST_TAPS);
-  f.steps = steps + part / s.groups * s.depth + start + lane / SIDE;
+  steps += part / s.groups * s.depth + start;
+#if COPIES
+  f.steps = steps + lane / SIDE * SHARE;
+  f.channel = (int)VOLUME(s.in_size);
+  f.to = lane / SIDE * SHARE * PITCH_B + lane % SIDE;
+#else
+  f.steps = steps + lane / SIDE;
   f.step = *f.steps;
   f.steps += STEP;
 #endif
-  f.end = depth;
+#endif
   const long first = row + item_row(lane), spatial = VOLUME(s.out_size), to = column + item_column(lane);
   const bool whole = s.phases == 1 && spatial % 4 == 0 && (s.splits > 1 || offset_out % 16 == 0);
   const bool finishes = s.splits == 1 && has_bias;
@@ -246,35 +293,35 @@ KERNEL_OF(LANES, 1) convolve(PLACE(out), CONST_PLACE(in), __global uchar *work, 
   if (s.splits > 1)
     outs = (__global float *)(work + offset_sums) + split * s.batch * s.groups * s.out_channels * spatial;
   float4 sum[ITEM_M][VECTORS_N];
-  for (long begin = start; begin < max(depth, start + 1); begin += BLOCK) {
-    const long end = min(begin + BLOCK, depth);
-    f.end = end;
-    sum_strips(sum, &f, &parts, strips, begin, end, lane);
+#if COPIES
+  sum_strips(sum, &f, strips, start, depth, lane);
+#else
+  f.end = depth;
+  sum_strips(sum, &f, &parts, strips, start, depth, lane);
+#endif
 #pragma unroll
-    for (int v = 0; v < VECTORS_N; v++) {
-      const long j = to + VECTOR_COLUMN(v);
-      long at[4];
+  for (int v = 0; v < VECTORS_N; v++) {
+    const long j = to + VECTOR_COLUMN(v);
+    long at[4];
 #pragma unroll
-      for (int i = 0; i < 4; i++) at[i] = j + i < all && (i == 0 || !whole) ? result_at(&s, &p, j + i, group) : 0;
+    for (int i = 0; i < 4; i++) at[i] = j + i < all && (i == 0 || !whole) ? result_at(&s, &p, j + i, group) : 0;
 #pragma unroll
-      for (int r = 0; r < ITEM_M; r++) {
-        const long channel = first + VECTOR_ROW(r / 4) + r % 4;
-        if (channel >= s.out_channels || j >= all) continue;
-        float4 v4 = sum[r][v];
-        if (end >= depth && finishes) {
-          const float added = CONST_POINTER(D, bias)[group * s.out_channels + channel];
-          v4 += (float4)added;
-        }
-        __global float *o = outs + channel * spatial;
-        if (whole) {
-          if (begin > start) v4 += *(__global float4 *)(o + at[0]);
-          *(__global float4 *)(o + at[0]) = v4;
-        } else {
-          const float lanes[4] = {v4.x, v4.y, v4.z, v4.w};
+    for (int r = 0; r < ITEM_M; r++) {
+      const long channel = first + VECTOR_ROW(r / 4) + r % 4;
+      if (channel >= s.out_channels || j >= all) continue;
+      float4 v4 = sum[r][v];
+      if (finishes) {
+        const float added = CONST_POINTER(D, bias)[group * s.out_channels + channel];
+        v4 += (float4)added;
+      }
+      __global float *o = outs + channel * spatial;
+      if (whole) {
+        *(__global float4 *)(o + at[0]) = v4;
+      } else {
+        const float lanes[4] = {v4.x, v4.y, v4.z, v4.w};
 #pragma unroll
-          for (int i = 0; i < 4; i++) {
-            if (j + i < all) o[at[i]] = begin > start ? o[at[i]] + lanes[i] : lanes[i];
-          }
+        for (int i = 0; i < 4; i++) {
+          if (j + i < all) o[at[i]] = lanes[i];
         }
       }
     }
@@ -383,23 +430,18 @@ KERNEL_OF(LANES, 1) weight_gradient(CONST_PLACE(in), CONST_PLACE(grad), PLACE(pa
   f.a = share_of(grads, outs, 1, s.out_channels - row, TILE_M, true, lane);
   __global float *to = (__global float *)(parts + offset_parts) + part * s.out_channels * columns;
   float4 sum[ITEM_M][VECTORS_N];
-  for (long k = begin; k < max(last, begin + 1); k += BLOCK) {
-    const long end = min(k + BLOCK, last);
-    f.end = end;
-    sum_strips(sum, &f, &parts_of, strips, k, end, lane);
+  f.end = last;
+  sum_strips(sum, &f, &parts_of, strips, begin, last, lane);
 #pragma unroll
-    for (int r = 0; r < ITEM_M; r++) {
+  for (int r = 0; r < ITEM_M; r++) {
 #pragma unroll
-      for (int v = 0; v < VECTORS_N; v++) {
-        const long i = row + item_row(lane) + VECTOR_ROW(r / 4) + r % 4;
-        const long j = column + item_column(lane) + VECTOR_COLUMN(v);
-        const float lanes[4] = {sum[r][v].x, sum[r][v].y, sum[r][v].z, sum[r][v].w};
+    for (int v = 0; v < VECTORS_N; v++) {
+      const long i = row + item_row(lane) + VECTOR_ROW(r / 4) + r % 4;
+      const long j = column + item_column(lane) + VECTOR_COLUMN(v);
+      const float lanes[4] = {sum[r][v].x, sum[r][v].y, sum[r][v].z, sum[r][v].w};
 #pragma unroll
-        for (int l = 0; l < 4; l++) {
-          if (i >= s.out_channels || j + l >= columns) continue;
-          __global float *one = to + i * columns + j + l;
-          *one = k > begin ? *one + lanes[l] : lanes[l];
-        }
+      for (int l = 0; l < 4; l++) {
+        if (i < s.out_channels && j + l < columns) to[i * columns + j + l] = lanes[l];
       }
     }
   }

@@ -3,7 +3,8 @@
 
 ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int64_t k) {
   enum { SPLITS_MOST = 64 };
-  const ocl_registers r = ocl_registers_for(device, out->rows, out->columns, out->batches, k, SPLITS_MOST);
+  const ocl_product_size size = {out->rows, out->columns, out->batches, k, SPLITS_MOST};
+  const ocl_registers r = ocl_registers_for(device, &size, true);
   return (ocl_f32_way){
       .tile = {.vec = 4, .m = r.m, .n = r.n, .v = 1}, .registers = r, .lanes = r.lanes, .splits = r.splits};
 }
@@ -52,12 +53,16 @@ static void add_factor(ocl_text *head, char name, int64_t depth_stride, int64_t 
                contiguous && lines % 4 == 0 && batch_stride % 4 == 0 && offset % 16 == 0);
 }
 
-void ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset, const ocl_matrix *b,
-                  uint64_t b_offset) {
+const char *ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset,
+                         const ocl_matrix *b, uint64_t b_offset) {
   if (way->rows)
     ocl_text_add(head, "#define TILE_M %d\n#define TILE_N %d\n", (int)way->tile.m, (int)way->tile.n);
   else
     ocl_head_registers(head, &way->registers);
   add_factor(head, 'A', a->column_stride, a->row_stride, a->batch_stride, a_offset);
   add_factor(head, 'B', b->row_stride, b->column_stride, b->batch_stride, b_offset);
+  return way->rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
+         : way->registers.copies
+             ? "matmul/matmul matmul/splits core/registers core/bands core/nvidia_copies matmul/registers"
+             : "matmul/matmul matmul/splits core/fours core/registers core/bands core/strips matmul/registers";
 }

@@ -98,9 +98,9 @@ ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int
 /* Whether there are so few rows that b's elements are hardly used twice, and b lies so that they come fast; then *way
  * is how. */
 bool ocl_f32_rows(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out, ocl_f32_way *way);
-/* Adds to the head what the way's file asks for. The first elements lie at these byte offsets.
+/* Adds to the head what the way's files ask for. The first elements lie at these byte offsets. Returns the files.
  */
-void ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset, const ocl_matrix *b,
-                  uint64_t b_offset);
+const char *ocl_f32_head(ocl_text *head, const ocl_f32_way *way, const ocl_matrix *a, uint64_t a_offset,
+                         const ocl_matrix *b, uint64_t b_offset);
 
 #endif

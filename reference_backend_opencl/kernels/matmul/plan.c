@@ -18,8 +18,8 @@ typedef struct product {
 /* As panels.cl has it, and up to how many multiplications. */
 enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
 
-/* BLOCK as registers.cl has it; a result of so few columns is made turned, as one of few rows. */
-enum { F32_BLOCK = 1024, FEW_COLUMNS = 16 };
+/* A result of so few columns is made turned, as one of few rows. */
+enum { FEW_COLUMNS = 16 };
 
 /* So many multiplications take some ten microseconds. What a compiler takes for a tile grows with its sums. */
 enum { SMALL_PRODUCTS = 1 << 20 };
@@ -90,12 +90,9 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
 
 static graft_status make_kernels(ocl_product *memo, graft_device *device, const ocl_operands *call,
                                  const ocl_tensor_plan *tensor, const ocl_tile *t) {
-  const char *files =
-      memo->f32         ? (memo->way.rows ? "matmul/matmul matmul/splits core/fours matmul/rows"
-                                          : "matmul/matmul matmul/splits core/fours core/registers core/bands matmul/registers")
-      : !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
-      : memo->thin      ? "matmul/matmul matmul/thin"
-                        : "matmul/matmul matmul/panels";
+  const char *files = !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
+                      : memo->thin    ? "matmul/matmul matmul/thin"
+                                      : "matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
@@ -106,7 +103,7 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
   if (memo->f32) {
     const graft_tensor_desc *first = memo->swapped ? call->b : call->a, *second = memo->swapped ? call->a : call->b;
     const ocl_matrix a = matrix_of(first, memo->swapped), b = matrix_of(second, memo->swapped);
-    ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
+    files = ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
   }
   const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
   if (head.failed) return GRAFT_OUT_OF_MEMORY;
@@ -288,8 +285,7 @@ static void plan_groups(ocl_product *memo, product *p, int64_t batches, const oc
 
 static void plan_workspace(ocl_product *memo, const product *p, int64_t batches, const ocl_tile *t, int64_t element) {
   int64_t padded = batches * p->panels_m * t->m * p->panels_n * t->n;
-  const bool blocks = memo->f32 ? !memo->way.rows && p->k > F32_BLOCK : memo->block < p->k;
-  int64_t sums = memo->splits ? p->splits * padded : blocks ? padded : 0;
+  int64_t sums = memo->splits ? p->splits * padded : memo->block < p->k ? padded : 0;
   memo->skip_partial = memo->bytes_a + memo->bytes_b;
   memo->skip_scales = memo->skip_partial + bytes_of(sums, element);
   memo->workspace_bytes = memo->skip_partial + (uint64_t)(sums * element);

@@ -1,8 +1,19 @@
-/* Matrix product of f32 on a GPU, after core/registers.cl. The head says of each factor how it is read: along K or
- * across, and whether in vectors that lie whole and aligned. A long K is summed in blocks, so that rounding errors do
- * not grow with it: their sums wait in the workspace, where only the work-item that left them looks. */
-#define BLOCK 1024L
+/* Matrix product of f32 on a GPU, after core/registers.cl and one of the files that bring strips. The head says of each
+ * factor how it is read: along K or across, and whether in vectors that lie whole and aligned. */
+#if COPIES
+/* Four at a time where they lie so across K, else one by one. */
+#define EACH_A (A_WHOLE && !A_ALONG ? 4 : 1)
+#define EACH_B (B_WHOLE && !B_ALONG ? 4 : 1)
 
+struct factors {
+  share a, b;
+};
+
+static INLINED void bring_strip(struct factors *f, __local float *a, __local float *b, int left) {
+  bring(&f->a, a, TILE_M, PITCH_A, A_ALONG, EACH_A, left);
+  bring(&f->b, b, TILE_N, PITCH_B, B_ALONG, EACH_B, left);
+}
+#else
 struct factors {
   share a, b;
   long end;
@@ -24,18 +35,18 @@ static INLINED void place_strip(const struct factors *f, const struct parts *fro
   place_fours(&f->a, from->a, a, TILE_M, PITCH_A, A_ALONG, lane);
   place_fours(&f->b, from->b, b, TILE_N, PITCH_B, B_ALONG, lane);
 }
+#endif
 
-/* VEC neighbouring sums of the whole of K go out. */
-static INLINED void leave(VT sum, long i, long j, product p, long batch, bool whole, CT alpha, CT beta,
-                          __global uchar *out, extras more) {
+/* VEC neighbouring results go out. */
+static INLINED void leave(VT value, long i, long j, product p, bool whole, __global RAW(D_TO) *out) {
   if (i >= p.m || j >= p.n) return;
   if (!whole) {
-    finish(sum, i, j, p, batch, alpha, beta, out, more);
+    put(out + i * p.out_row + j * p.out_column, p.out_column, (int)min((long)VEC, p.n - j), value);
     return;
   }
   RAW(D_TO) lanes[VEC];
-  STORE(D_TO, __private, lanes, finished(sum, i, j, p, batch, alpha, beta, more));
-  *(__global VEC_OF(RAW(D_TO)) *)((__global RAW(D_TO) *)out + batch * p.out_batch + i * p.out_row + j) = VLOAD(lanes);
+  STORE(D_TO, __private, lanes, value);
+  *(__global VEC_OF(RAW(D_TO)) *)(out + i * p.out_row + j) = VLOAD(lanes);
 }
 
 KERNEL_OF(LANES, 1) multiply(
@@ -55,28 +66,38 @@ KERNEL_OF(LANES, 1) multiply(
   const bool whole = p.out_column == 1 && p.n % VEC == 0 && p.out_row % VEC == 0 && p.out_batch % VEC == 0 &&
                      offset_out % (sizeof(RAW(D_TO)) * VEC) == 0;
   __global CT *sums = (__global CT *)(partial + offset_partial);
+  __global RAW(D_TO) *to = (__global RAW(D_TO) *)(out + offset_out) + batch * p.out_batch;
   const long i = row + item_row(lane), j = column + item_column(lane);
   float4 sum[ITEM_M][VECTORS_N];
-  for (long begin = k_begin; begin < max(k_end, k_begin + 1); begin += BLOCK) {
-    const long end = min(begin + BLOCK, k_end), done = begin - k_begin;
-    struct factors f;
-    struct parts parts;
-    f.a = share_of(a + done * p.a_depth, p.a_row, p.a_depth, p.m - row, TILE_M, A_ALONG, lane);
-    f.b = share_of(b + done * p.b_depth, p.b_column, p.b_depth, p.n - column, TILE_N, B_ALONG, lane);
-    f.end = end;
-    sum_strips(sum, &f, &parts, strips, begin, end, lane);
+  struct factors f;
+#if COPIES
+  f.a = share_of(a, p.a_row, p.a_depth, p.m - row, TILE_M, PITCH_A, A_ALONG, EACH_A, lane);
+  f.b = share_of(b, p.b_column, p.b_depth, p.n - column, TILE_N, PITCH_B, B_ALONG, EACH_B, lane);
+  sum_strips(sum, &f, strips, k_begin, k_end, lane);
+#else
+  struct parts parts;
+  f.a = share_of(a, p.a_row, p.a_depth, p.m - row, TILE_M, A_ALONG, lane);
+  f.b = share_of(b, p.b_column, p.b_depth, p.n - column, TILE_N, B_ALONG, lane);
+  f.end = k_end;
+  sum_strips(sum, &f, &parts, strips, k_begin, k_end, lane);
+#endif
+  /* What the results take beside the sums is read before any of them is written: the reads wait together. */
 #pragma unroll
-    for (int r = 0; r < ITEM_M; r++) {
+  for (int r = 0; r < ITEM_M; r++) {
 #pragma unroll
-      for (int v = 0; v < VECTORS_N; v++) {
-        const long to_i = i + VECTOR_ROW(r / 4) + r % 4, to_j = j + VECTOR_COLUMN(v);
-        __global float4 *kept = (__global float4 *)(sums + kept_at(part, to_i, to_j, p));
-        if (begin > k_begin) sum[r][v] += *kept;
-        if (end < k_end || p.splits > 1)
-          *kept = sum[r][v];
-        else
-          leave(sum[r][v], to_i, to_j, p, batch, whole, alpha, beta, out + offset_out, EXTRAS);
-      }
+    for (int v = 0; v < VECTORS_N; v++) {
+      const long to_i = i + VECTOR_ROW(r / 4) + r % 4, to_j = j + VECTOR_COLUMN(v);
+      if (p.splits > 1)
+        *(__global float4 *)(sums + kept_at(part, to_i, to_j, p)) = sum[r][v];
+      else if (to_i < p.m && to_j < p.n)
+        sum[r][v] = finished(sum[r][v], to_i, to_j, p, batch, alpha, beta, EXTRAS);
     }
+  }
+  if (p.splits > 1) return;
+#pragma unroll
+  for (int r = 0; r < ITEM_M; r++) {
+#pragma unroll
+    for (int v = 0; v < VECTORS_N; v++)
+      leave(sum[r][v], i + VECTOR_ROW(r / 4) + r % 4, j + VECTOR_COLUMN(v), p, whole, to);
   }
 }
