@@ -98,6 +98,13 @@ ocl_tensor_size ocl_tensor_size_for(const graft_device *device, const ocl_tensor
   return best->size;
 }
 
+/* As many strips as a unit's local memory holds beside its other group, if it has two. */
+static int stages_of(ocl_tensor_size size) {
+  enum { UNIT_BYTES = 200 << 10 };
+  const int64_t bytes = size.m == 64 ? UNIT_BYTES / 2 : UNIT_BYTES;
+  return (int)(bytes / ((size.m + size.n) * OCL_TENSOR_STRIP_BYTES));
+}
+
 void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_size size, ocl_factor a, ocl_factor b) {
   static const char *const elements[] = {[1] = "uchar", [2] = "ushort", [4] = "uint", [8] = "double"};
   ocl_text_add(head,
@@ -107,7 +114,10 @@ void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_
                way->bytes == 1   ? "int"
                : way->bytes == 8 ? "double"
                                  : "float");
-  if (way->bytes < 8) ocl_head_multiply(head, "multiply_tensor", way, (int)size.n, a, b);
+  if (way->bytes == 8) return;
+  const int stages = stages_of(size);
+  ocl_text_add(head, "#define STAGES %d\n#define PENDING %d\n", stages, stages - 3);
+  ocl_head_multiply(head, "multiply_tensor", way, (int)size.n, a, b);
 }
 
 /* ---- The probe ---- */

@@ -1,13 +1,13 @@
 /* A tile of a product on tensor cores, after nvidia.cl and bands.cl.
  *
  * WARPGROUPS x 128 work-items make TILE_M = 64 WARPGROUPS rows of TILE_N columns: each warpgroup has the sums of 64
- * rows in registers. Strips of both factors come to local memory STAGES - 2 ahead: one more is being read, and one
- * may still be. The head defines multiply_tensor(sums, a, b), SUM_TYPE, and A_ALONG and B_ALONG. */
+ * rows in registers. Strips of both factors come to local memory AHEAD of being read: of STAGES one more is being read,
+ * and one may still be. The head defines multiply_tensor(sums, a, b), SUM_TYPE, A_ALONG and B_ALONG, STAGES, and
+ * PENDING, which is AHEAD - 1 as a literal. */
 #define LANES (128 * WARPGROUPS)
 #define A_BYTES (TILE_M * ROW_BYTES)
 #define B_BYTES (TILE_N * ROW_BYTES)
 #define STAGE_BYTES (A_BYTES + B_BYTES)
-#define STAGES 4
 #define AHEAD (STAGES - 2)
 #define STRIPS_BYTES (STAGES * STAGE_BYTES)
 #define TILE_PITCH (TILE_N + 8) /* of sums in local memory: neighbouring rows lie in other banks */
@@ -28,7 +28,7 @@ static INLINED void multiply_strips(SUM_TYPE *sum, struct factors *from, uint st
     copy_commit();
   }
   for (long i = 0; i < count; i++) {
-    COPIES_ARRIVE(1); /* AHEAD - 1: this strip is there */
+    COPIES_ARRIVE(PENDING); /* but for these, all are there: this one, too */
     uint a = strips + now * STAGE_BYTES + lane / 128 * (64 * ROW_BYTES), b = strips + now * STAGE_BYTES + A_BYTES;
     tensor_begin();
 #pragma unroll

@@ -17,6 +17,31 @@ static INLINED void leave(VT sum, long i, long j, long part, product p, bool who
   }
 }
 
+/* A tile that lies in the matrix as a whole goes out. A work-item's results are in one column, some rows apart. What they
+ * take beside the sums is read for AT_ONCE of them before any of these is written: so the reads wait together. */
+#define AT_ONCE 4
+#define APART (LANES * VEC / TILE_N)
+
+static INLINED void leave_whole(__local const CT *tile, __global RAW(D_TO) *out, long row, long column, product p, long batch,
+                                CT alpha, CT beta, extras more, int lane) {
+  const int j = lane * VEC % TILE_N;
+  out += batch * p.out_batch + row * p.out_row + column + j;
+#pragma unroll 1
+  for (int i = lane * VEC / TILE_N; i < TILE_M; i += AT_ONCE * APART) {
+    VEC_OF(RAW(D_TO)) results[AT_ONCE];
+#pragma unroll
+    for (int r = 0; r < AT_ONCE; r++) {
+      const int line = i + r * APART;
+      RAW(D_TO) lanes[VEC];
+      STORE(D_TO, __private, lanes,
+            finished(*(__local const VT *)(tile + line * TILE_PITCH + j), row + line, column + j, p, batch, alpha, beta, more));
+      results[r] = VLOAD(lanes);
+    }
+#pragma unroll
+    for (int r = 0; r < AT_ONCE; r++) *(__global VEC_OF(RAW(D_TO)) *)(out + (i + r * APART) * p.out_row) = results[r];
+  }
+}
+
 KERNEL_OF(LANES, 1) multiply(
     CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
     long k_begin, long k_end, product p) {
@@ -38,6 +63,10 @@ KERNEL_OF(LANES, 1) multiply(
   bool whole = p.n % VEC == 0 && p.out_column == 1 && p.out_row % VEC == 0 && p.out_batch % VEC == 0 &&
                offset_out % (sizeof(RAW(D_TO)) * VEC) == 0;
   __global CT *sums = (__global CT *)(partial + offset_partial);
+  if (whole && p.splits == 1 && row + TILE_M <= p.m && column + TILE_N <= p.n) {
+    leave_whole(tile, (__global RAW(D_TO) *)(out + offset_out), row, column, p, batch, alpha, beta, EXTRAS, lane);
+    return;
+  }
 #pragma unroll 1
   for (int at = lane * VEC; at < TILE_M * TILE_N; at += LANES * VEC) {
     int i = at / TILE_N, j = at % TILE_N;
