@@ -144,7 +144,7 @@ bool ocl_converts_bf16(const graft_device *device) {
 }
 
 bool ocl_has_copies(const graft_device *device) {
-  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= 8;
+  return has_capability(device, 8);
 }
 
 /* Whether a product of small whole numbers, which the kernel makes up, comes out as it must. */
