@@ -166,8 +166,8 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
     outs *= ocl_ceil_divide(s->out_size[d], s->div[d]);
     taps *= ocl_ceil_divide(s->taps[d], w.step[d]);
   }
-  const ocl_product_size size = {s->out_channels, outs, s->groups * w.phases, s->in_channels * taps,
-                                 FORWARD_SPLITS_MOST};
+  const ocl_product_size size = {s->out_channels,     outs, s->groups * w.phases, s->in_channels * taps,
+                                 FORWARD_SPLITS_MOST, false};
   const ocl_registers tile = ocl_registers_for(device, &size, true);
   w.depth = ocl_round_up(s->in_channels * taps, tile.step);
   w.panels_m = ocl_ceil_divide(s->out_channels, tile.m);
@@ -215,7 +215,7 @@ graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const 
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   window w = window_of(s);
   const int64_t columns = s->in_channels * volume(s->taps), outs = volume(s->out_size);
-  const ocl_product_size size = {s->out_channels, columns, s->groups, s->batch * outs, SPLITS_MOST};
+  const ocl_product_size size = {s->out_channels, columns, s->groups, s->batch * outs, SPLITS_MOST, false};
   const ocl_registers tile = ocl_registers_for(device, &size, false);
   const int64_t depth = s->batch * ocl_round_up(outs, tile.step);
   w.panels_m = ocl_ceil_divide(s->out_channels, tile.m);

@@ -1,6 +1,8 @@
 /* The tiles of registers.cl. */
 #include "kernels/core/registers.h"
 
+#include <math.h>
+
 /* A tile; how many multiplications a unit makes at a time in it, relative to each other, where it has as many groups as
  * run on it at once, and how many of those it takes to come near. */
 typedef struct tile {
@@ -26,6 +28,9 @@ bool ocl_registers_serve(const graft_device *device, const ocl_dtype *dtype) {
   return !device->is_cpu && dtype->code == GRAFT_F32;
 }
 
+/* Columns of a tile whose elements are copied one by one along K: measured on an H100. */
+enum { ALONG_MOST = 128 };
+
 static double cost_of(const graft_device *device, const ocl_product_size *size, const tile *t, int64_t splits) {
   const int64_t units = device->compute_units;
   const int64_t tiles =
@@ -41,8 +46,9 @@ ocl_registers ocl_registers_for(const graft_device *device, const ocl_product_si
   copies = copies && ocl_has_copies(device);
   const tile *const tiles = copies ? by_copies : by_registers, *best = tiles;
   int64_t best_splits = 1;
-  double least = cost_of(device, size, best, 1);
+  double least = HUGE_VAL;
   for (const tile *t = tiles; t->speed > 0; t++) {
+    if (size->along && t->n > ALONG_MOST) continue;
     for (int64_t splits = 1; splits <= size->splits_most && (splits == 1 || splits * SPLIT_LEAST <= size->k);
          splits++) {
       const double cost = cost_of(device, size, t, splits);

@@ -15,6 +15,7 @@ typedef struct ocl_registers {
 typedef struct ocl_product_size {
   int64_t rows, columns, batches, k;
   int64_t splits_most; /* parts of K */
+  bool along;          /* elements of a column follow each other, and are copied one by one */
 } ocl_product_size;
 
 bool ocl_registers_serve(const graft_device *device, const ocl_dtype *dtype);

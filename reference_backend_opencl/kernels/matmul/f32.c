@@ -1,9 +1,10 @@
 /* How a GPU makes a product of f32: in which tiles, in how many parts of K, or row by row. */
 #include "kernels/matmul/matmul.h"
 
-ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int64_t k) {
+ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out) {
   enum { SPLITS_MOST = 64 };
-  const ocl_product_size size = {out->rows, out->columns, out->batches, k, SPLITS_MOST};
+  const bool along = b->row_stride == 1 && b->column_stride != 1;
+  const ocl_product_size size = {out->rows, out->columns, out->batches, b->rows, SPLITS_MOST, along};
   const ocl_registers r = ocl_registers_for(device, &size, true);
   return (ocl_f32_way){
       .tile = {.vec = 4, .m = r.m, .n = r.n, .v = 1}, .registers = r, .lanes = r.lanes, .splits = r.splits};

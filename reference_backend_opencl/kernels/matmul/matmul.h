@@ -94,7 +94,7 @@ typedef struct ocl_f32_way {
 } ocl_f32_way;
 
 /* The way in tiles. */
-ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *out, int64_t k);
+ocl_f32_way ocl_f32_tiles(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out);
 /* Whether there are so few rows that b's elements are hardly used twice, and b lies so that they come fast; then *way
  * is how. */
 bool ocl_f32_rows(const graft_device *device, const ocl_matrix *b, const ocl_matrix *out, ocl_f32_way *way);

@@ -312,7 +312,8 @@ static void plan_f32(ocl_product *memo, const graft_device *device, const ocl_op
     ocl_matrix out = matrix_of(call->out, false);
     memo->swapped = out.columns <= FEW_COLUMNS && out.rows > out.columns;
     out = matrix_of(call->out, memo->swapped);
-    memo->way = ocl_f32_tiles(device, &out, matrix_of(call->a, false).columns);
+    const ocl_matrix b = matrix_of(memo->swapped ? call->a : call->b, memo->swapped);
+    memo->way = ocl_f32_tiles(device, &b, &out);
   }
   *t = memo->way.tile;
 }
