@@ -72,14 +72,14 @@ static void ahead_end(ahead *a) {
   arena_free(&a->memory);
 }
 
-bool dsp_query(dsp_plan *plan, graft_op_caps *caps) {
+graft_status dsp_query(dsp_plan *plan, graft_op_caps *caps) {
   const graft_plugin *plugin = &plan->device->backend->plugin;
-  if (!plugin->op_query || plugin->abi_minor < 2) return true;
+  if (!plugin->op_query || plugin->abi_minor < 2) return GRAFT_OK;
   ahead a;
   graft_status status = GRAFT_OUT_OF_MEMORY;
   if (ahead_begin(&a, plan)) status = plugin->op_query(&a.exec, (const graft_args *)(const void *)a.packed, caps);
   ahead_end(&a);
-  return status == GRAFT_OK;
+  return status;
 }
 
 graft_status dsp_prepare(dsp_plan *plan) {

@@ -178,7 +178,7 @@ bool dsp_caps(graft_rt_device *device, const op_schema *schema, op_slot *slot, g
 
 /* Whether the plugin serves the call of a plan whose args are made; *caps, what it says of the op, becomes what it says
  * of the call. */
-bool dsp_query(dsp_plan *plan, graft_op_caps *caps);
+graft_status dsp_query(dsp_plan *plan, graft_op_caps *caps);
 /* Has the plugin compile what a plan's calls need. */
 graft_status dsp_prepare(dsp_plan *plan);
 

@@ -10,6 +10,7 @@ typedef struct resolver {
   op_call *call;
   graft_tensor *const *outs;
   graft_op_caps caps;
+  bool no_memory; /* of the host, to bring the call into the form of a slot: no reason to go another way */
 } resolver;
 
 /* --- operands --- */
@@ -229,6 +230,8 @@ static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   bool index = !o->is_output && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'i';
   bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
   if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mix_is_unambiguous(r))) return true;
+  /* Slots widen what is mixed; a number of rank 0 may be of a dtype that holds more than the one computed in. */
+  if (t->dtype != o->dtype && dt_promote(t->dtype, r->call->compute) != r->call->compute) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !(r->call->def->flags & OP_COPY)) return true;
@@ -310,7 +313,9 @@ static bool args_known(const resolver *r) {
 static bool fill_slot(resolver *r, const op_schema *schema, const graft_value *values) {
   r->plan->noperands = 0;
   add_operands(r);
-  return settle_operands(r) && dsp_make_args(r->plan, schema, values) && args_known(r);
+  if (!settle_operands(r)) return false;
+  if (!dsp_make_args(r->plan, schema, values)) r->no_memory = true;
+  return !r->no_memory && args_known(r);
 }
 
 /* Tries a slot for the call: true when every operand can be brought to what it takes. */
@@ -322,7 +327,9 @@ static bool try_slot(resolver *r, const op_schema *schema, const graft_value *va
   if (must & ~r->caps.exec_flags_known & ~(deterministic ? (uint32_t)GRAFT_EXEC_DETERMINISTIC : 0u)) return false;
   if (!fill_slot(r, schema, values)) return false;
   graft_op_caps said = r->caps;
-  if (!dsp_query(plan, &said)) return false;
+  const graft_status status = dsp_query(plan, &said);
+  r->no_memory |= status == GRAFT_OUT_OF_MEMORY;
+  if (status) return false;
   if (memcmp(&said, &r->caps, sizeof said) == 0) return true;
   r->caps = said; /* the plugin takes this call in another form than others of the op */
   return fill_slot(r, schema, values);
@@ -508,8 +515,9 @@ static graft_status check_written(const op_call *call, dsp_plan *plan, graft_ten
 }
 
 graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nouts, dsp_plan **result) {
+  const op_schema *schema = call->schema;
   dsp_plan *plan = plan_new(call);
-  if (!plan) return err_about(GRAFT_OUT_OF_MEMORY, call->schema->name, "no host memory for the plan of a call");
+  if (!plan) return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for the plan of a call");
   uint32_t which;
   graft_status status = GRAFT_OK;
   if (plan->nouts > nouts) {
@@ -530,6 +538,10 @@ graft_status dsp_resolve(op_call *call, graft_tensor *const *outs, uint32_t nout
   resolver r = {.plan = plan, .call = &plan->call, .outs = outs};
   plan->empty = all_empty(plan);
   dsp_route route = plan->empty ? DSP_ROUTE_HOST : choose(&r);
+  if (r.no_memory) {
+    dsp_plan_free(plan);
+    return err_about(GRAFT_OUT_OF_MEMORY, schema->name, "no host memory for the plan of a call");
+  }
   bool slot = (route == DSP_ROUTE_PLUGIN || route == DSP_ROUTE_EQUAL) && !call->device->is_reference;
   dsp_route other;
   if (slot && !(r.caps.flags & GRAFT_CAP_EMPTY) && other_way_for_empty(&r, &other)) route = other;

@@ -235,7 +235,7 @@ graft_status kernel_multilabel_margin_loss_forward(const graft_exec *exec,
   __attribute__((cleanup(rows_end))) rows r;
   graft_status status = rows_begin(&r, a->self, a->target, NULL, NULL, a->reduction);
   REF_OWNED ref_array is_target = ref_new(r.x.count, false);
-  if (!is_target.re) status = ref_no_memory();
+  if (!status && !is_target.re) status = ref_no_memory();
   for (int64_t i = 0; !status && i < r.count; i++) {
     status = mark_targets(&r, i, is_target.re + i * r.classes);
     if (!status) status = label_row(&r, i, is_target.re + i * r.classes);

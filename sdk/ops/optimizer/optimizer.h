@@ -7,10 +7,8 @@
 
 /* The number that a tensor with one element holds; `fallback` where there is no tensor. */
 static inline ref_real opt_number(const graft_tensor_desc *d, ref_real fallback) {
-  ref_array one = ref_read(d);
-  ref_real value = one.re ? one.re[0] : fallback;
-  ref_free(&one);
-  return value;
+  if (!d) return fallback;
+  return ref_numel(d) ? dt_load(d->dl.dtype, ref_data(d)).re : 0;
 }
 
 #endif

@@ -40,7 +40,7 @@ graft_status kernel_amp_foreach_non_finite_check_and_unscale(
   for (uint64_t i = 0; !status && i < a->self.count; i++) {
     ref_array x = ref_read(a->self.items[i]);
     if (!x.re) status = ref_no_memory();
-    for (int64_t j = 0; j < x.count; j++) {
+    for (int64_t j = 0; !status && j < x.count; j++) {
       if (!isfinite(x.re[j])) found.re[0] = 1;
       if (scale != 1) x.re[j] *= scale;
     }

@@ -54,6 +54,7 @@ static void decompose_histc(fx *s, const op_call *c, graft_tensor **outs) {
   graft_tensor *x = fx_reshape(s, self, 1, &self->numel);
   bool whole = dt_is_integral(self->dtype, false);
   if (whole) x = fx_cast(s, x, GRAFT_F64);
+  if (!x) return;
   histogram_bounds(s, c, x, bound);
   graft_tensor *inside = fx_logical_and(s, fx_ge_Tensor(s, x, bound[0]), fx_le_Tensor(s, x, bound[1]));
   const graft_value number[] = {fx_int(bins), fx_int(0)};
