@@ -230,8 +230,10 @@ static bool needs_temporary(const resolver *r, const dsp_operand *o) {
   bool index = !o->is_output && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'i';
   bool mixed = (r->caps.flags & GRAFT_CAP_MIXED_DTYPE) && r->plan->out_metas[0].dtype == r->call->compute;
   if (t->dtype != o->dtype && (o->is_output || index || !mixed || !mix_is_unambiguous(r))) return true;
-  /* Slots widen what is mixed; a number of rank 0 may be of a dtype that holds more than the one computed in. */
-  if (t->dtype != o->dtype && dt_promote(t->dtype, r->call->compute) != r->call->compute) return true;
+  /* Slots widen what is mixed; a number of rank 0 may be of a dtype that holds more than the one computed in. Half
+   * types are computed in f32, which has it unrounded. */
+  const graft_dtype compute = r->call->compute;
+  if (t->dtype != o->dtype && !dt_is_half(compute) && dt_promote(t->dtype, compute) != compute) return true;
   if (!layout_served(r, o) || clashes(r, o, t)) return true;
   /* A copy's caller honours the bits itself. */
   if ((t->flags & (TNS_CONJ | TNS_NEG)) && !(r->call->def->flags & OP_COPY)) return true;

@@ -245,13 +245,20 @@ static graft_status copy_expanded(graft_tensor *to, graft_tensor *from) {
   }
 }
 
+static graft_status expand_to(const graft_tensor *to, graft_tensor *from, graft_tensor **expanded) {
+  if (from->ndim > to->ndim) return broadcast_error(to, from);
+  graft_status status = tns_expand(from, to->ndim, to->sizes, expanded);
+  return status && status != GRAFT_OUT_OF_MEMORY ? broadcast_error(to, from) : status;
+}
+
 graft_status tns_copy(graft_tensor *to, graft_tensor *from) {
   graft_status status = check_copy(to, from);
   if (status) return status;
   if (to == from) return GRAFT_OK;
   if (tns_same_sizes(to, from)) return to->numel == 0 ? GRAFT_OK : copy_expanded(to, from);
   graft_tensor *expanded;
-  if (from->ndim > to->ndim || tns_expand(from, to->ndim, to->sizes, &expanded)) return broadcast_error(to, from);
+  status = expand_to(to, from, &expanded);
+  if (status) return status;
   if (to->numel != 0) status = copy_expanded(to, expanded);
   graft_tensor_release(expanded);
   return status;
@@ -261,7 +268,8 @@ graft_status tns_check_copy(graft_tensor *to, graft_tensor *from) {
   graft_status status = check_itself(to);
   if (status || to == from) return status;
   graft_tensor *expanded;
-  if (from->ndim > to->ndim || tns_expand(from, to->ndim, to->sizes, &expanded)) return broadcast_error(to, from);
+  status = expand_to(to, from, &expanded);
+  if (status) return status;
   bool partial = to->numel && to->storage == from->storage && tns_overlap_of(to, expanded) == TNS_OVERLAP_PARTIAL;
   graft_tensor_release(expanded);
   return partial ? partial_error(to, from) : GRAFT_OK;

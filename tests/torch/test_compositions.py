@@ -114,6 +114,10 @@ CALLS = {
     ),
     "histogram of no range": (lambda x: torch.histogram(x, 4), torch.ones(5)),
     "histogram by edges": (lambda x, e: torch.histogram(x, e), rng(50), torch.tensor([-1.0, -0.5, 0, 2])),
+    "numbers of rank 0 of wider dtypes": (
+        lambda x, y, i, j, c: (x * y, torch.maximum(y, x), i + j, c * y),
+        rng(5), torch.tensor(1.5, dtype=torch.float64), torch.arange(5, dtype=torch.int32), torch.tensor(3), rng(5) * 1j,
+    ),
     "histogramdd": (lambda x: torch.histogramdd(x, [3, 4], density=True)[0], rng(50, 2)),
 }
 

@@ -4,6 +4,8 @@ results, small letters, pivots that name no row."""
 import pytest
 import torch
 
+import torch_graft
+
 L = torch.linalg
 INDEFINITE = torch.tensor([[0.0, 1, 0.5], [1, 0, 0.25], [0.5, 0.25, 0]])  # its LDL factorization has a pair of rows
 
@@ -106,3 +108,26 @@ def test_an_error_of_ldl_is_the_hosts(device):
     assert torch.linalg.ldl_factor_ex(torch.eye(2, device=device), check_errors=True).info.item() == 0
     with pytest.raises(RuntimeError, match="ldl_factor_ex"):
         torch.linalg.ldl_factor_ex(torch.zeros(2, 2, device=device), check_errors=True)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize(
+    "a, b", [((5, 3), (5, 2)), ((3, 5), (3, 2)), ((2, 3, 5), (2, 3)), ((1, 5, 3), (4, 5, 2)), ((2, 1, 3, 5), (1, 3, 3, 2))]
+)
+def test_least_squares_are_the_cpus(device, driver, a, b):
+    draw = torch.Generator().manual_seed(1)
+    system = [torch.randn(shape, generator=draw, dtype=torch.float64) for shape in (a, b)]
+    torch_graft.reset_fallbacks()
+    found = L.lstsq(*[part.to(device) for part in system], driver=driver)
+    assert torch_graft.fallbacks() == []
+    for there, here in zip(found, L.lstsq(*system, driver=driver), strict=True):
+        torch.testing.assert_close(there.cpu(), here)
+
+
+@pytest.mark.parametrize("driver", ["gelsy", "gelsd", "gelss"])
+@pytest.mark.parametrize("stack", [(), (2,)])
+def test_least_squares_of_lower_rank_have_no_residuals(device, driver, stack):
+    system = torch.ones(*stack, 5, 3), torch.arange(10.0).reshape(5, 2).expand(*stack, 5, 2)
+    found = L.lstsq(*[part.to(device) for part in system], driver=driver)
+    for there, here in zip(found, L.lstsq(*system, driver=driver), strict=True):
+        torch.testing.assert_close(there.cpu(), here, rtol=1e-4, atol=1e-4)

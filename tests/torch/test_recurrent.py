@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch_graft
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 
@@ -134,3 +135,25 @@ def test_what_is_left_to_the_composition(device):
     close(mapped, torch.autograd.grad(net(x)[0].sum(), x)[0])
     with pytest.raises(RuntimeError, match="size"):
         twin(there[..., :4])
+
+
+@pytest.mark.parametrize("sorted_", [True, False])
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("kind, options", [*((kind, {}) for kind in KINDS), ("lstm", {"proj_size": 2})])
+def test_packed_sequences_are_the_cpus_and_stay(device, kind, options, batch_first, sorted_):
+    net = KINDS[kind](4, 3, num_layers=2, bidirectional=True, batch_first=batch_first, **options)
+    twin = copy.deepcopy(net).to(device)
+    padded = torch.randn(3, 5, 4) if batch_first else torch.randn(5, 3, 4)
+    lengths = torch.tensor([5, 3, 2] if sorted_ else [2, 5, 3])
+    results = []
+    torch_graft.reset_fallbacks()
+    for module, x in ((net, padded.clone()), (twin, padded.to(device))):
+        x.requires_grad_()
+        packed = pack_padded_sequence(x, lengths, batch_first=batch_first, enforce_sorted=sorted_)
+        output, *states = flat(module(packed))
+        output, _ = pad_packed_sequence(output, batch_first=batch_first)
+        sum(result.square().sum() for result in (output, *states)).backward()
+        results.append([output, *states, x.grad, *(p.grad for p in module.parameters())])
+    assert torch_graft.fallbacks() == []
+    for theirs, ours in zip(*results, strict=True):
+        close(ours, theirs)
