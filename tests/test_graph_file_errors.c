@@ -280,6 +280,8 @@ START_TEST(saving_is_refused) {
   assert_says(graft_graph_load(NULL, file_path, &back), GRAFT_INVALID_ARGUMENT,
               "graft_graph_load: this thread records a graph");
   OK(graft_graph_record_end(graph));
+  assert_says(graft_graph_input(graph, "", GRAFT_F32, 1, &n, NULL, &x), GRAFT_INVALID_ARGUMENT,
+              "graft_graph_input: the name is empty");
   OK(graft_graph_input(graph, "a\nb", GRAFT_F32, 1, &n, NULL, &x)); /* a newline is text */
   graft_tensor_release(x);
   OK(graft_graph_save(graph, file_path));

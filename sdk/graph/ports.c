@@ -58,6 +58,7 @@ graft_status graft_graph_input(graft_graph *graph, const char *name, graft_dtype
                                const int64_t *sizes, const int64_t *strides, graft_tensor **input) {
   if (!graph) return err_null(__func__, "graph");
   if (!name) return err_null(__func__, "name");
+  if (!*name) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the name is empty", __func__);
   if (ndim && !sizes) return err_null(__func__, "sizes");
   if (!input) return err_null(__func__, "input");
   graft_tensor *made;
@@ -77,6 +78,7 @@ graft_status graft_graph_input_like(graft_graph *graph, const char *name, const 
                                     graft_tensor **input) {
   if (!graph) return err_null(__func__, "graph");
   if (!name) return err_null(__func__, "name");
+  if (!*name) return err_set(GRAFT_INVALID_ARGUMENT, "%s: the name is empty", __func__);
   if (!like) return err_null(__func__, "like");
   if (!input) return err_null(__func__, "input");
   if (like->device != graph->device && (!like->device->is_reference || like->ndim)) {
