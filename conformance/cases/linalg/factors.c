@@ -263,10 +263,9 @@ void cf_eigh_property(const cf_check *check, const cf_array *results, cf_verdict
   if (!cf_whole_of(&check->in[0], upper, true, &whole)) cf_verdict_fail(v, "no memory to check the eigenvalues");
   for (int64_t b = 0; v->ok && b < cf_matrices_in(&whole); b++) {
     cf_matrix a = cf_matrix_of(&whole, b);
-    long double limit = cf_orthogonal_limit(check, a);
+    long double limit = cf_orthogonal_limit(check, a), whole = limit * cf_norm(a);
     const dt_value *found = values->v + b * a.rows;
-    cf_check_spectrum(found, check->outs[OUT_linalg_eigh_eigenvalues].v + b * a.rows, a.rows, false, b,
-                      limit * cf_norm(a), v);
+    cf_check_spectrum(found, check->outs[OUT_linalg_eigh_eigenvalues].v + b * a.rows, a.rows, false, b, whole, v);
     if (vectors->ndim < 2) continue;
     cf_matrix x = cf_matrix_of(vectors, b);
     cf_check_orthogonal("V^H V - I", x, false, b, limit, v);
@@ -274,7 +273,7 @@ void cf_eigh_property(const cf_check *check, const cf_array *results, cf_verdict
       for (int64_t j = 0; j < a.rows && v->ok; j++) {
         cf_complex sum = -found[j].re * cf_part(x, i, j);
         for (int64_t k = 0; k < a.rows; k++) sum += cf_part(a, i, k) * cf_part(x, k, j);
-        cf_hold(v, "A V - V diag(w)", b, i, j, cabsl(sum), limit * cf_norm(a));
+        cf_hold(v, "A V - V diag(w)", b, i, j, cabsl(sum), whole);
       }
   }
   cf_array_free(&whole);

@@ -76,16 +76,16 @@ static graft_status get_kernels(householder *h, const ocl_dtype *dtype, const pa
   return status;
 }
 
-/* So many reflectors, columns of matrices like `like`; they become panels where one is given. */
-static graft_status init(householder *h, const graft_exec *exec, const graft_tensor_desc *like, int64_t count,
-                         const panel *panel, ocl_place a, ocl_place tau) {
+/* So many reflectors, columns of matrices of the dtype of `like`; they become panels where one is given. */
+static graft_status init(householder *h, const graft_exec *exec, const graft_tensor_desc *like,
+                         ocl_reflectors_shape shape, const panel *panel, ocl_place a, ocl_place tau) {
   *h = (householder){.exec = exec,
-                     .matrices = ocl_stack_count(like, 2),
+                     .matrices = shape.matrices,
                      .wide = panel ? panel->wide : WIDEST,
                      .a = a,
                      .tau = tau,
-                     .of = {.rows = ocl_stack_size(like, 2), .columns = ocl_stack_size(like, 1), .count = count}};
-  h->of.blocks = ocl_ceil_divide(count, h->wide);
+                     .of = {.rows = shape.rows, .columns = shape.columns, .count = shape.count}};
+  h->of.blocks = ocl_ceil_divide(shape.count, h->wide);
   graft_status status = get_kernels(h, ocl_dtype_of(exec->device, like->dl.dtype), panel);
   if (status != GRAFT_OK) return status;
   return ocl_stack_work(exec, like, h->matrices * h->of.blocks * h->wide * h->wide, &h->t);
@@ -133,27 +133,32 @@ static graft_status factor(householder *h, const graft_tensor_desc *from) {
   return status;
 }
 
-/* All blocks, which are combined: c's vectors, those of `from`; NULL: of the identity. */
-static graft_status reflect_by_all(householder *h, const graft_tensor_desc *c, const graft_tensor_desc *from, bool left,
-                                   bool forward) {
+/* All blocks, which are combined: the vectors of c, so many rows and columns, begin as those of `from`; of no buffer:
+ * as the identity's. */
+static graft_status reflect_by_all(householder *h, ocl_place c, ocl_place from, int64_t rows, int64_t columns,
+                                   bool left, bool forward) {
   reflecting *of = &h->of;
-  const int64_t down = ocl_stack_size(c, 2), columns = ocl_stack_size(c, 1);
-  of->rights = left ? columns : down;
+  of->rights = left ? columns : rows;
   of->step = left ? columns : 1;
   of->next = left ? 1 : columns;
-  of->apart = down * columns;
+  of->apart = rows * columns;
   of->begins = of->first = 0;
   of->taken = of->blocks;
   of->forward = forward;
-  of->identity = !from;
+  of->identity = !from.buffer;
   of->copied = 1;
-  return reflect(h, ocl_place_of(c), from ? ocl_place_of(from) : h->a);
+  return reflect(h, c, from.buffer ? from : h->a);
+}
+
+static ocl_reflectors_shape shape_of(const graft_tensor_desc *vectors, int64_t count) {
+  return (ocl_reflectors_shape){ocl_stack_count(vectors, 2), ocl_stack_size(vectors, 2), ocl_stack_size(vectors, 1),
+                                count};
 }
 
 graft_status ocl_householder_geqrf(const graft_exec *exec, const graft_tensor_desc *from, ocl_place a, ocl_place tau) {
   householder h;
   const int64_t rows = ocl_stack_size(from, 2), count = smaller(rows, ocl_stack_size(from, 1));
-  graft_status status = init(&h, exec, from, count, panel_of(rows), a, tau);
+  graft_status status = init(&h, exec, from, shape_of(from, count), panel_of(rows), a, tau);
   return status == GRAFT_OK ? factor(&h, from) : status;
 }
 
@@ -161,10 +166,21 @@ graft_status ocl_householder_apply(const graft_exec *exec, const graft_tensor_de
                                    const graft_tensor_desc *tau, const graft_tensor_desc *c,
                                    const graft_tensor_desc *from, bool left, bool forward) {
   householder h;
-  graft_status status = init(&h, exec, vectors, ocl_stack_size(tau, 1), NULL, ocl_place_of(vectors), ocl_place_of(tau));
+  const ocl_reflectors_shape shape = shape_of(vectors, ocl_stack_size(tau, 1));
+  graft_status status = init(&h, exec, vectors, shape, NULL, ocl_place_of(vectors), ocl_place_of(tau));
   h.of.turned = !left;
   if (status == GRAFT_OK) status = combine(&h, 0, h.of.blocks);
-  return status == GRAFT_OK ? reflect_by_all(&h, c, from, left, forward) : status;
+  if (status != GRAFT_OK) return status;
+  return reflect_by_all(&h, ocl_place_of(c), ocl_place_of(from), ocl_stack_size(c, 2), ocl_stack_size(c, 1), left,
+                        forward);
+}
+
+graft_status ocl_householder_product(const graft_exec *exec, const graft_tensor_desc *like, ocl_reflectors_shape shape,
+                                     ocl_place vectors, ocl_place tau, ocl_place product) {
+  householder h;
+  graft_status status = init(&h, exec, like, shape, NULL, vectors, tau);
+  if (status == GRAFT_OK) status = combine(&h, 0, h.of.blocks);
+  return status == GRAFT_OK ? reflect_by_all(&h, product, (ocl_place){0}, shape.rows, shape.rows, true, false) : status;
 }
 
 graft_status ocl_householder_qr(const graft_exec *exec, const graft_tensor_desc *from, const graft_tensor_desc *q,
@@ -175,12 +191,14 @@ graft_status ocl_householder_qr(const graft_exec *exec, const graft_tensor_desc 
   const int64_t elements = ocl_elements(from), height = ocl_stack_size(r, 2), triangle = ocl_elements(r);
   graft_status status = ocl_stack_work(exec, from, elements + ocl_stack_count(from, 2) * count, &a);
   if (status != GRAFT_OK) return status;
-  status = init(&h, exec, from, count, panel_of(rows), a, ocl_stack_behind(exec, from, a, elements));
+  const ocl_place tau = ocl_stack_behind(exec, from, a, elements);
+  status = init(&h, exec, from, shape_of(from, count), panel_of(rows), a, tau);
   if (status == GRAFT_OK) status = factor(&h, from);
   const ocl_argument upper[] = {OCL_TENSOR(r),      OCL_PLACE(h.a),    OCL_VALUE(rows),
                                 OCL_VALUE(columns), OCL_VALUE(height), OCL_VALUE(triangle)};
   if (status == GRAFT_OK)
     status =
         ocl_launch_groups(h.kernels[TRIANGLE], exec->stream, (size_t)ocl_ceil_divide(triangle, ITEMS), OCL_ALL(upper));
-  return status == GRAFT_OK && q ? reflect_by_all(&h, q, NULL, true, false) : status;
+  if (status != GRAFT_OK || !q) return status;
+  return reflect_by_all(&h, ocl_place_of(q), (ocl_place){0}, rows, ocl_stack_size(q, 1), true, false);
 }

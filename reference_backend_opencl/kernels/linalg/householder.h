@@ -8,6 +8,11 @@
 bool ocl_householder_reflects(const graft_exec *exec, const graft_tensor_desc *vectors, int64_t count);
 bool ocl_householder_factors(const graft_exec *exec, const graft_tensor_desc *a);
 
+/* So many reflectors, columns of so many matrices. */
+typedef struct ocl_reflectors_shape {
+  int64_t matrices, rows, columns, count;
+} ocl_reflectors_shape;
+
 /* Reflectors and their factors, to places of such matrices. */
 graft_status ocl_householder_geqrf(const graft_exec *exec, const graft_tensor_desc *from, ocl_place a, ocl_place tau);
 /* Q and R; q NULL: R alone. */
@@ -17,5 +22,8 @@ graft_status ocl_householder_qr(const graft_exec *exec, const graft_tensor_desc 
 graft_status ocl_householder_apply(const graft_exec *exec, const graft_tensor_desc *vectors,
                                    const graft_tensor_desc *tau, const graft_tensor_desc *c,
                                    const graft_tensor_desc *from, bool left, bool forward);
+/* Their product, of as many columns as rows; `like` has the dtype. */
+graft_status ocl_householder_product(const graft_exec *exec, const graft_tensor_desc *like, ocl_reflectors_shape shape,
+                                     ocl_place vectors, ocl_place tau, ocl_place product);
 
 #endif

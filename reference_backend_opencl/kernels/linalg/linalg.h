@@ -32,5 +32,9 @@ graft_status ocl_cholesky(const graft_exec *exec, const graft_args_linalg_choles
 bool ocl_lu_serves(const graft_exec *exec, const graft_tensor_desc *a);
 graft_status ocl_lu(const graft_exec *exec, const graft_tensor_desc *a, bool exchanged, ocl_place lu, ocl_place pivots,
                     ocl_place info);
+/* And Hermitian matrices become tridiagonal: places as the kernel `tridiagonal` has them. */
+bool ocl_columns_serves(const graft_exec *exec, const graft_tensor_desc *a);
+graft_status ocl_columns(const graft_exec *exec, const graft_tensor_desc *a, int64_t upper, ocl_place diagonal,
+                         ocl_place reflectors, ocl_place factors, ocl_place work);
 
 #endif

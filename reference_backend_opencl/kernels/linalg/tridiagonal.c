@@ -1,5 +1,5 @@
 /* Eigenvalues of Hermitian matrices. */
-#include "kernels/linalg/linalg.h"
+#include "kernels/linalg/householder.h"
 #include "kernels/linalg/reflectors.h"
 
 enum { PLACES = 5 };
@@ -12,7 +12,7 @@ typedef struct layout {
 
 static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
   int64_t rows = size ? size - 1 : 0, wide = ocl_ceil_divide(size, parts);
-  int64_t reduction = matrices * size * (size + 2), steps = matrices * parts * size * (wide + 4);
+  int64_t reduction = matrices * size * (size + 4), steps = matrices * parts * size * (wide + 4);
   int64_t blocks = matrices * parts * ocl_stack_block_work(rows, rows);
   return (layout){.reflectors = matrices * rows * size,
                   .factors = matrices * rows,
@@ -41,9 +41,18 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
       exec, args->A, "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/tridiagonal", PLACES);
   call.numbers = numbers;
   call.count = TRIDIAGONAL_NUMBERS;
-  ocl_stack_stage(exec, &call, "tridiagonal", size ? matrices : 0,
-                  (const ocl_place[PLACES]){diagonal, reflectors, work, factors, ocl_place_of(args->A)});
-  if (vectors && rows) {
+  const bool by_columns = ocl_columns_serves(exec, args->A);
+  if (by_columns) {
+    const ocl_reflectors_shape shape = {matrices, rows, size, rows};
+    status = ocl_columns(exec, args->A, numbers[UPPER], diagonal, reflectors, factors, work);
+    if (status == GRAFT_OK && vectors)
+      status = ocl_householder_product(exec, args->A, shape, reflectors, factors, product);
+    if (status != GRAFT_OK) return status;
+  } else {
+    ocl_stack_stage(exec, &call, "tridiagonal", size ? matrices : 0,
+                    (const ocl_place[PLACES]){diagonal, reflectors, work, factors, ocl_place_of(args->A)});
+  }
+  if (!by_columns && vectors && rows) {
     ocl_stack_stage(exec, &call, "reflect", matrices * parts,
                     (const ocl_place[PLACES]){product, reflectors, work, factors, product});
   }
