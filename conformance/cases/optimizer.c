@@ -119,14 +119,13 @@ static void cf_l_adagrad(const cf_check *k, uint32_t out, long double *limits) {
 
 /* ---- _foreach ---- */
 
-/* a + w (b - a), or b - (b - a) (1 - w) */
 static void cf_l_foreach_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = cf_item(k, "self", out), *b = cf_item(k, "tensors1", out);
   const cf_array *weights = cf_item(k, "weights", out);
-  long double all = fabs(cf_arg_number(k->call, "weight", 1)), u = cf_u_acc(k->dtypes[out]);
+  long double all = cf_arg_number(k->call, "weight", 1), u = cf_u_acc(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++) {
-    long double x = fabsl(a->v[i].re), y = fabsl(b->v[i].re), w = weights ? fabsl(weights->v[i].re) : all;
-    limits[i] = cf_ulp(k->dtypes[out], o->v[i].re) + 2 * u * (x + w * (x + y));
+    long double x = fabsl(a->v[i].re), y = fabsl(b->v[i].re), w = weights ? weights->v[i].re : all;
+    limits[i] = cf_ulp(k->dtypes[out], o->v[i].re) + u * cf_lerp_terms(x, y, fabsl(w), fabsl(1 - w));
   }
 }
 

@@ -3,6 +3,8 @@
 #ifndef GRAFT_CF_ROWS_H
 #define GRAFT_CF_ROWS_H
 
+#include <math.h>
+
 #include "conformance/judge/tolerance.h"
 
 #define CF_TOPIC(symbol, family, rows) \
@@ -19,6 +21,12 @@ extern const cf_topic cf_topic_attention, cf_topic_convolution, cf_topic_embeddi
 
 /* Of ops that plugins bring: run/custom_rows.c fills in the rows of those that are there. */
 extern cf_topic cf_topic_custom;
+
+/* How many u a lerp of a and b (moduli, and those of w and of 1 - w) is off: a + w (b - a), or a (1 - w) + w b, 2 of
+ * |a| + |w| (|a| + |b|); b - (b - a) (1 - w), as PyTorch does it for weights from 1/2 on, 3 of |1 - w| (|a| + |b|). */
+static inline long double cf_lerp_terms(long double a, long double b, long double w, long double rest) {
+  return fmaxl(2 * (a + w * (a + b)), 3 * rest * (a + b));
+}
 
 /* Argument texts that many rows share (texts.c). */
 extern const char *const cf_unary[], *const cf_binary[], *const cf_number[], *const cf_reduce_dims[];

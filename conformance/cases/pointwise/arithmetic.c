@@ -24,8 +24,7 @@ static void cf_l_div_mode(const cf_check *k, uint32_t out, long double *limits) 
   }
 }
 
-/* a + w (b - a), or a (1 - w) + w b: 1 ulp + 2u (|a| + |w| (|a| + |b|)); b - (b - a) (1 - w), as PyTorch does it for
- * weights from 1/2 on: 1 ulp + 3u |1 - w| (|a| + |b|). Twice as many where a product is one of complex numbers. */
+/* 1 ulp and the errors of either form, twice as many where a product is one of complex numbers. */
 static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1], *weight = cf_arg_array(k, "weight");
   dt_value w = {cf_arg_number(k->call, "weight", 1), 0};
@@ -34,8 +33,7 @@ static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < o->numel; i++) { /* b and the weight broadcast over leading dims */
     long double x = cf_modulus(a->v[i % a->numel]), y = cf_modulus(b->v[i % b->numel]);
     if (weight) w = weight->v[i % weight->numel];
-    long double rest = cf_modulus((dt_value){1 - w.re, -w.im});
-    long double terms = fmaxl(2 * (x + cf_modulus(w) * (x + y)), 3 * rest * (x + y));
+    long double terms = cf_lerp_terms(x, y, cf_modulus(w), cf_modulus((dt_value){1 - w.re, -w.im}));
     limits[i] = cf_ulp(k->dtypes[out], cf_modulus(o->v[i])) + (complex ? 2 : 1) * u * terms;
   }
 }

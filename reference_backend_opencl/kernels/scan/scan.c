@@ -43,7 +43,7 @@ static void add_recipe(ocl_text *head, const recipe *recipe, const ocl_dtype *dt
   }
   ocl_text_add(head, "#define JOIN(a, b) %s(a, b)\n#define NOTHING %s\n", has_form ? recipe->complex : recipe->join,
                recipe->nothing);
-  if (has_form) ocl_text_add(head, "#define STRETCH space.size\n");
+  if (has_form) ocl_text_add(head, "#define SCAN_STRETCH space.size\n");
 }
 
 static graft_status make_lines(memo *memo, graft_device *device, const recipe *recipe, const ocl_dtype *dtype,

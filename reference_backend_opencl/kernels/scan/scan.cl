@@ -1,7 +1,7 @@
 /* What runs along a line of which a work-item takes all, or some side by side. After lines.cl and joins.cl. The head
  * defines D_OUT, D_IN, and either AT_LEAST(a, b), which of two goes first, or JOIN(a, b) and NOTHING, which joined with
  * anything changes nothing; rows have VEC 1.
- * Sums are made in stretches, so that rounding errors do not grow with the whole length; STRETCH may be all of it. */
+ * Sums are made in stretches, so that rounding errors do not grow with the whole length; SCAN_STRETCH may be all of it. */
 #ifdef AT_LEAST
 /* The extremum so far and where it stands: of equals the last, and a NaN before all. A work-item takes a line; values
  * are moved as they are, `in` and `values` having one dtype. */
@@ -25,8 +25,8 @@ KERNEL scan_extremum(PLACE(values), PLACE(indices), CONST_PLACE(in), lines space
   }
 }
 #else
-#ifndef STRETCH
-#define STRETCH 64
+#ifndef SCAN_STRETCH
+#define SCAN_STRETCH 64
 #endif
 DEFINE_ACCESS(out, D_OUT)
 DEFINE_ACCESS(in, D_IN)
@@ -39,9 +39,9 @@ KERNEL scan(PLACE(out), CONST_PLACE(in), lines space) {
     __global RAW(D_OUT) *to = POINTER(D_OUT, out) + start;
     __global const RAW(D_IN) *from = CONST_POINTER(D_IN, in) + start;
     VT before = (VT)(NOTHING);
-    for (long stretch = 0; stretch < space.size; stretch += STRETCH) {
+    for (long stretch = 0; stretch < space.size; stretch += SCAN_STRETCH) {
       VT sum = (VT)(NOTHING);
-      long end = min(stretch + STRETCH, space.size);
+      long end = min(stretch + SCAN_STRETCH, space.size);
       for (long i = stretch; i < end; i++) {
         sum = JOIN(sum, get_in(from + AT(space, i), n));
         put_out(to + AT(space, i), JOIN(before, sum), n);

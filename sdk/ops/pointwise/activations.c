@@ -328,6 +328,13 @@ static void vjp_mish_backward(op_vjp *v) {
 static graft_tensor *bent(fx *s, graft_tensor *x) {
   return fx_muls(s, fx_add(s, x, fx_muls(s, fx_powi(s, x, 3), 0.044715)), (double)GELU_C);
 }
+/* 0.5 (1 + tanh(u)) and 0.5 (1 - tanh(u)), by sigmoids so that both tails keep their digits */
+static graft_tensor *tanh_share(fx *s, graft_tensor *u) {
+  return fx_sigmoid(s, fx_muls(s, u, 2));
+}
+static graft_tensor *tanh_rest(fx *s, graft_tensor *u) {
+  return fx_sigmoid(s, fx_muls(s, u, -2));
+}
 /* Phi(x), by erfc so that the left tail keeps its digits */
 static graft_tensor *normal_share(fx *s, graft_tensor *x) {
   return fx_muls(s, fx_erfc(s, fx_muls(s, x, -(double)M_SQRT1_2l)), 0.5);
@@ -336,16 +343,18 @@ static graft_tensor *normal_share(fx *s, graft_tensor *x) {
 static graft_tensor *compose_gelu(fx *s, const graft_value *v) {
   const in_gelu in = in_gelu_of(v);
   if (!GELU_TANH(in.approximate)) return fx_mul(s, in.self, normal_share(s, in.self));
-  return fx_mul(s, fx_muls(s, in.self, 0.5), fx_adds(s, fx_tanh(s, bent(s, in.self)), 1));
+  return fx_mul(s, in.self, tanh_share(s, bent(s, in.self)));
 }
 
 static graft_tensor *compose_gelu_backward(fx *s, const graft_value *v) {
   const in_gelu_backward in = in_gelu_backward_of(v);
   graft_tensor *x = in.self, *square = fx_mul(s, x, x), *share, *slope;
   if (GELU_TANH(in.approximate)) {
-    graft_tensor *t = fx_tanh(s, bent(s, x)), *rest = pw_rest(s, fx_mul(s, t, t));
-    share = fx_muls(s, fx_adds(s, t, 1), 0.5);
-    slope = fx_mul(s, rest, fx_adds(s, fx_muls(s, square, 3 * 0.5 * 0.044715 * (double)GELU_C), 0.5 * (double)GELU_C));
+    graft_tensor *u = bent(s, x);
+    share = tanh_share(s, u);
+    /* 0.5 (1 - tanh(u)^2) = 2 share rest, and u' = c (1 + 3 k x^2) */
+    slope = fx_mul(s, fx_mul(s, share, tanh_rest(s, u)),
+                   fx_adds(s, fx_muls(s, square, 6 * 0.044715 * (double)GELU_C), 2 * (double)GELU_C));
   } else {
     share = normal_share(s, x);
     slope = fx_muls(s, fx_exp(s, fx_muls(s, square, -0.5)), 0.398942280401432677939946059934381868);

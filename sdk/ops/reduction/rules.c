@@ -248,11 +248,13 @@ static void decompose_any(fx *s, const op_call *c, graft_tensor **outs) {
 static void decompose_pick(fx *s, const op_call *c, graft_tensor **outs) {
   const in_max_dim in = in_max_dim_of(c->args);
   if (op_ran_wider(s, c, outs)) return;
-  int64_t dim = in.dim;
   bool largest = c->schema->id == GRAFT_OP_MAX_DIM;
   graft_tensor *ordered = in.self->dtype == GRAFT_BOOL ? fx_cast(s, in.self, GRAFT_U8) : in.self; /* argmax wants one */
-  outs[OUT_max_dim_values] = (largest ? fx_amax : fx_amin)(s, in.self, &dim, 1, in.keepdim);
-  outs[OUT_max_dim_indices] = (largest ? fx_argmax : fx_argmin)(s, ordered, &dim, in.keepdim);
+  graft_tensor *at = (largest ? fx_argmax : fx_argmin)(s, ordered, &in.dim, true);
+  /* The value that stands there: of a 0 and a -0, which are equal, that of the index. */
+  graft_tensor *value = fx_gather(s, in.self, in.dim, at, false);
+  outs[OUT_max_dim_values] = in.keepdim ? value : fx_squeeze_dim(s, value, in.dim);
+  outs[OUT_max_dim_indices] = in.keepdim ? at : fx_squeeze_dim(s, at, in.dim);
 }
 
 /* None is false. */
