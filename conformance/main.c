@@ -314,7 +314,7 @@ static int cf_list(const cf_selection *selection) {
 
 static int cf_words(void) {
   cf_print_words();
-  return fflush(stdout) == 0 ? 0 : cf_usage("the words can't be printed");
+  return 0;
 }
 
 /* A selection's lines in the place of a whole level's. */

@@ -169,6 +169,13 @@ START_TEST(what_is_not_followed_is_refused) {
   OK(graft_graph_size(graph, "k", 4, 1, 100, &size)); /* there is one already, so that calls are kept from the start */
   OK(graft_tensor_set_requires_grad(x, true));
   OK(graft_graph_record_begin(graph));
+  for (int64_t off = -1; off <= 1; off += 2) { /* a name is no number to reckon with */
+    const char *said = "is no size of the graph, and looks as if it were computed of one";
+    assert_says(graft_op_slice_Tensor(x, 0, NULL, (int64_t[]){n + off}, 1, &y), GRAFT_INVALID_ARGUMENT, said);
+    assert_says(graft_op_full((int64_t[]){m + off}, 1, graft_scalar_int(1), GRAFT_F32, reference(), &y),
+                GRAFT_INVALID_ARGUMENT, said);
+  }
+  assert_says(graft_op_mul_Scalar(x, graft_scalar_int(n + 1), &y), GRAFT_INVALID_ARGUMENT, "graft_graph_size_of");
   OK(graft_tensor_detach(x, &apart));
   assert_says(graft_call(GRAFT_OP_EXP, ARGS(T(apart)), &y, 1), GRAFT_INVALID_ARGUMENT, "aten::exp");
   assert_says(graft_tensor_set_grad(x, NULL), GRAFT_UNIMPLEMENTED, "open sizes");

@@ -57,6 +57,8 @@ grep -q '"fused":{.*"aten::abs":"both"' fused/results.jsonl || fail "abs is in g
 grep -q '>before, after' fused/report.html || fail "abs is in groups, and the page does not say so"
 "$graft" conformance -b "$groups" -o groups=beyond --op aten.abs --report lies >log 2>&1 || fail "no report of lies"
 grep -q '"fused":{}' lies/results.jsonl || fail "groups that can't be are reported"
+GRAFT_LIE=groups_beyond "$graft" ops -b "$build/tests/plugins/liar.so" --fused >log 2>&1 || fail "no list of a liar's ops"
+grep -q 'warning: liar:0: the plugin.s "graft.graph" puts node' log || fail "the lie is not told"
 grep -q 'before, after' good/report.html && fail "a plugin without groups has some"
 
 says 2 'nowhere: No such file' diff good nowhere

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -79,11 +80,21 @@ static graft_status cf_add_after(cf_pair *p) {
   return status ? status : graft_graph_output(p->graph, "negated", p->negated);
 }
 
+/* Once: a plugin that answers wrongly does so for all. */
+static void cf_say_wrong_answer(void) {
+  static bool said;
+  if (!said) fprintf(stderr, "graft: warning: %s\n", graft_last_error());
+  said = true;
+}
+
 /* Whether the node is in a group with another one. */
 static bool cf_is_joined(const cf_pair *p, bool first) {
   uint32_t numbers[MOST_NODES];
   const uint32_t count = graft_graph_node_count(p->graph), at = first || !count ? 0 : count - 1;
-  if (count < 2 || count > MOST_NODES || gr_would_group(p->graph, p->device, numbers)) return false;
+  if (count < 2 || count > MOST_NODES) return false;
+  graft_status status = gr_would_group(p->graph, p->device, numbers);
+  if (status && status != GRAFT_UNIMPLEMENTED) cf_say_wrong_answer();
+  if (status) return false;
   for (uint32_t n = 0; n < count; n++)
     if (n != at && numbers[at] && numbers[n] == numbers[at]) return true;
   return false;
@@ -175,6 +186,11 @@ bool cf_fusions_fetch(const cf_options *options, uint8_t *fusions, uint32_t coun
     close(ends[0]);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
+  if (!whole || status)
+    fprintf(stderr,
+            "graft: warning: the plugin of %s %s when it was asked which calls it compiles together (extension "
+            "graft.graph)\n",
+            options->backend, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "came to no end" : "died");
   for (uint32_t i = 0; i < count && whole; i++) fusions[i] &= CF_FUSES_BOTH;
   return whole && status == 0;
 }

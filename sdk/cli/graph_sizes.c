@@ -58,8 +58,8 @@ static graft_status take_dims(const binding *b, const gr_port *port, const int64
   graft_status status = GRAFT_OK;
   for (int32_t d = 0; d < ndim && ndim == port->view.ndim && !status; d++) {
     const int64_t number = port->open->sizes[d];
-    if (!gr_is_open(b->sizes, number) || b->sizes->items[number - GR_SIZE_FIRST].op != GR_SIZE_OPEN) continue;
-    status = set(b, (uint32_t)(number - GR_SIZE_FIRST), sizes[d], port->name);
+    if (!gr_is_open(b->sizes, number) || b->sizes->items[gr_size_entry(number)].op != GR_SIZE_OPEN) continue;
+    status = set(b, gr_size_entry(number), sizes[d], port->name);
   }
   return status;
 }
@@ -80,7 +80,7 @@ static graft_status take_input(const binding *b, uint32_t i, const cli_pairs *in
 static void take_kept(const binding *b, const gr_port *port, const graft_tensor *kept) {
   for (int32_t d = 0; kept && d < kept->ndim; d++) {
     const int64_t number = port->open->sizes[d];
-    const uint32_t i = (uint32_t)(number - GR_SIZE_FIRST);
+    const uint32_t i = gr_size_entry(number);
     if (!gr_is_open(b->sizes, number) || b->sizes->items[i].op != GR_SIZE_OPEN || b->from[i]) continue;
     b->values[i] = kept->sizes[d];
     b->from[i] = port->name;
@@ -142,7 +142,7 @@ void cli_graph_print_sizes(const graft_graph *graph) {
       printf("  %-12s from %" PRId64 " to %" PRId64 ", recorded at %" PRId64 "\n", s->name, s->least, s->most,
              sizes->examples[i]);
     else
-      printf("  %s\n", gr_size_text(sizes, GR_SIZE_FIRST + i, text, sizeof text));
+      printf("  %s\n", gr_size_text(sizes, gr_size_name(i), text, sizeof text));
   }
   printf("inputs at all sizes:\n");
   for (uint32_t i = 0; i < graph->ninputs; i++) {

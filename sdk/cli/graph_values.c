@@ -46,12 +46,19 @@ void cli_take_pair(cli_pairs *pairs, const char *text, const char *option, struc
   free(problem);
 }
 
+static bool is_number(const char *text) {
+  return *text && !text[strspn(text, "0123456789")];
+}
+
 int cli_take_graph_option(int key, const char *argument, struct argp_state *state, cli_graph_options *options) {
   switch (key) {
     case 'b': options->backend = argument; return 0;
     case 'd': options->device = cli_device_number(argument, state); return 0;
     case 'i': cli_take_pair(&options->inputs, argument, "--input", state); return 0;
-    case CLI_KEY_SIZE: cli_take_pair(&options->sizes, argument, "--size", state); return 0;
+    case CLI_KEY_SIZE:
+      cli_take_pair(&options->sizes, argument, "--size", state);
+      if (!is_number(strrchr(argument, '=') + 1)) argp_error(state, "--size %s: expected NAME=N, N a number", argument);
+      return 0;
     case ARGP_KEY_ARG:
       if (options->file) argp_usage(state);
       options->file = argument;

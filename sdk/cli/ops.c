@@ -1,6 +1,7 @@
 /* graft ops: each op of the tables and who would run it on a backend. */
 #include <argp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -10,6 +11,7 @@
 typedef struct options {
   const char *table, *backend;
   bool schema, levels, cost, counts, fused;
+  uint8_t *fusions; /* of --fused: a cf_fusion for each op, as op_schema_all has them */
 } options;
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
@@ -43,6 +45,22 @@ static void print_cost(const op_schema *schema, graft_rt_device *device, dsp_rou
     printf("\t-\t-");
 }
 
+static void print_fusion(const op_schema *schema, const options *o) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  const bool listed = schema >= all && schema < all + count; /* not so a plugin's own */
+  printf("\t%s", cf_fusion_name(listed ? (cf_fusion)o->fusions[schema - all] : CF_FUSES_NOTHING));
+}
+
+/* Asks in another process, which the plugin may take down. */
+static bool fetch_fusions(options *o) {
+  size_t count;
+  op_schema_all(&count);
+  o->fusions = calloc(count, 1);
+  if (!o->fusions) fputs("graft ops: no memory\n", stderr);
+  return o->fusions && cf_fusions_fetch(&(cf_options){.backend = o->backend}, o->fusions, (uint32_t)count);
+}
+
 static void print_op(const op_schema *schema, graft_rt_device *device, const options *o) {
   uint32_t equal;
   dsp_route route = dsp_static_route(device, schema, &equal);
@@ -54,7 +72,7 @@ static void print_op(const op_schema *schema, graft_rt_device *device, const opt
   else
     printf("%s", dsp_route_name(route));
   if (o->cost) print_cost(schema, device, route);
-  if (o->fused) printf("\t%s", cf_fusion_name(cf_fusion_of(schema, device)));
+  if (o->fused) print_fusion(schema, o);
   if (o->schema) printf("\t%s", schema->schema);
   putchar('\n');
 }
@@ -192,6 +210,10 @@ int cli_ops(int argc, char **argv) {
     print_counts(device, table);
     return CLI_OK;
   }
+  if (o.fused && !fetch_fusions(&o)) {
+    free(o.fusions);
+    return CLI_FAILED;
+  }
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {
@@ -199,5 +221,6 @@ int cli_ops(int argc, char **argv) {
   }
   for (uint32_t i = 0; (table < 0 || table == OPT_CUSTOM) && op_schema_custom(i); i++)
     print_op(op_schema_custom(i), device, &o);
+  free(o.fusions);
   return CLI_OK;
 }

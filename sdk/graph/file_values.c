@@ -67,7 +67,7 @@ static cJSON *json_float(double value) {
 cJSON *gr_json_number(const gr_sizes *sizes, int64_t value) {
   if (!gr_is_open(sizes, value)) return gr_json_int(value);
   cJSON *object = cJSON_CreateObject();
-  return gr_json_whole(object, gr_json_put(object, "size", gr_json_int(value - GR_SIZE_FIRST)));
+  return gr_json_whole(object, gr_json_put(object, "size", gr_json_int(gr_size_entry(value))));
 }
 
 cJSON *gr_json_numbers(const gr_sizes *sizes, const int64_t *items, int64_t count) {
@@ -176,22 +176,17 @@ bool gr_json_get_int(const cJSON *item, int64_t *to) {
   return *to = value, true;
 }
 
-/* A number that is plainly one must not look like a name. */
-static bool looks_open(int64_t value) {
-  return value >= GR_SIZE_FIRST && value < GR_SIZE_FIRST + GR_SIZES_MOST;
-}
-
 bool gr_json_get_number(const gr_sizes *sizes, const cJSON *item, int64_t *to) {
   uint32_t index;
   int64_t value;
   if (!cJSON_IsObject(item)) {
-    if (!gr_json_get_int(item, &value) || (sizes->count && looks_open(value))) return false;
+    if (!gr_json_get_int(item, &value) || (sizes->count && gr_is_among_names(value))) return false;
     return *to = value, true;
   }
   const cJSON *size = item->child;
   if (!size || size->next || !size->string || strcmp(size->string, "size") != 0) return false;
   if (!gr_json_get_index(size, &index) || index >= sizes->count) return false;
-  return *to = GR_SIZE_FIRST + index, true;
+  return *to = gr_size_name(index), true;
 }
 
 bool gr_json_get_index(const cJSON *item, uint32_t *to) {

@@ -287,7 +287,7 @@ graft_status gr_check_bound(const graft_graph *open) {
   uint32_t input = 0;
   int32_t dim = 0;
   for (uint32_t i = 0; i < sizes->count; i++) {
-    if (sizes->items[i].op != GR_SIZE_OPEN || find_size(open, GR_SIZE_FIRST + i, &input, &dim)) continue;
+    if (sizes->items[i].op != GR_SIZE_OPEN || find_size(open, gr_size_name(i), &input, &dim)) continue;
     return err_set(
         GRAFT_INVALID_ARGUMENT,
         "graft_graph_compile: the size %s is no dimension of an input as it stands, so that no run could tell "
@@ -310,7 +310,7 @@ static graft_status bind_size(const graft_graph *open, graft_tensor *const *inpu
   const gr_size *s = &open->script->sizes.items[i];
   uint32_t input = 0;
   int32_t dim = 0;
-  find_size(open, GR_SIZE_FIRST + i, &input, &dim);
+  find_size(open, gr_size_name(i), &input, &dim);
   values[i] = inputs[input]->sizes[dim];
   if (values[i] >= s->least && values[i] <= s->most) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "input %s: dimension %d is %lld, and the size %s goes from %lld to %lld",

@@ -81,12 +81,38 @@ static graft_status check_tensor(const graft_graph *graph, const char *what, con
       TNS_SHAPE(t));
 }
 
+/* What arithmetic on a name gives is refused, which else would be some number. */
+static graft_status check_number(const graft_graph *graph, const char *what, int64_t number) {
+  const gr_sizes *sizes = &graph->script->sizes;
+  if (!gr_is_among_names(number) || gr_is_open(sizes, number)) return GRAFT_OK;
+  return err_about(GRAFT_INVALID_ARGUMENT, what,
+                   "%lld is no size of the graph, and looks as if it were computed of one; what follows from an open "
+                   "size is made by graft_graph_size_of",
+                   (long long)number);
+}
+
+static graft_status check_scalar(const graft_graph *graph, const char *what, const graft_scalar *s) {
+  return s->dtype == GRAFT_I64 ? check_number(graph, what, s->value.i) : GRAFT_OK;
+}
+
+static graft_status check_numbers(const graft_graph *graph, const char *what, const graft_value *v) {
+  graft_status status = GRAFT_OK;
+  if (v->kind == GRAFT_VALUE_INT) status = check_number(graph, what, v->as.i);
+  if (v->kind == GRAFT_VALUE_SCALAR) status = check_scalar(graph, what, &v->as.scalar);
+  for (uint32_t k = 0; v->kind == GRAFT_VALUE_INTS && k < v->count && !status; k++)
+    status = check_number(graph, what, v->as.ints[k]);
+  for (uint32_t k = 0; v->kind == GRAFT_VALUE_SCALARS && k < v->count && !status; k++)
+    status = check_scalar(graph, what, &v->as.scalars[k]);
+  return status;
+}
+
 static graft_status check_args(const graft_graph *graph, const char *what, const graft_value *args, uint32_t nargs) {
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < nargs && !status; i++) {
     if (args[i].kind == GRAFT_VALUE_TENSOR) status = check_tensor(graph, what, args[i].as.tensor);
     for (uint32_t k = 0; args[i].kind == GRAFT_VALUE_TENSORS && k < args[i].count && !status; k++)
       status = check_tensor(graph, what, args[i].as.tensors[k]);
+    if (!status) status = check_numbers(graph, what, &args[i]);
   }
   return status;
 }

@@ -38,10 +38,10 @@ static graft_status evaluate(const gr_sizes *sizes, uint32_t i, int64_t *values)
   const gr_size *s = &sizes->items[i];
   char formula[GR_SIZE_TEXT], open[GR_SIZE_TEXT];
   const int64_t a = gr_size_value(sizes, values, s->left), b = gr_size_value(sizes, values, s->right);
-  if (compute(s->op, a, b, &values[i]) && values[i] > GR_SIZE_FIRST + GR_SIZES_MOST) return GRAFT_OK;
+  if (compute(s->op, a, b, &values[i]) && values[i] >= gr_size_name(GR_SIZES_MOST)) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "the size %s is no number that a size can be where %s",
-                 gr_size_text(sizes, GR_SIZE_FIRST + i, formula, sizeof formula),
-                 gr_sizes_of_text(sizes, values, GR_SIZE_FIRST + i, open, sizeof open));
+                 gr_size_text(sizes, gr_size_name(i), formula, sizeof formula),
+                 gr_sizes_of_text(sizes, values, gr_size_name(i), open, sizeof open));
 }
 
 graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values) {
@@ -55,7 +55,7 @@ graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values) {
 /* --- the table --- */
 
 static uint32_t depth_of(const gr_sizes *sizes, int64_t number) {
-  return gr_is_open(sizes, number) ? sizes->items[number - GR_SIZE_FIRST].depth : 0;
+  return gr_is_open(sizes, number) ? sizes->items[gr_size_entry(number)].depth : 0;
 }
 
 graft_status gr_sizes_add(gr_sizes *sizes, const gr_size *entry, int64_t example, int64_t *size) {
@@ -75,7 +75,7 @@ graft_status gr_sizes_add(gr_sizes *sizes, const gr_size *entry, int64_t example
   if (status)
     sizes->count--;
   else
-    *size = GR_SIZE_FIRST + i;
+    *size = gr_size_name(i);
   return status;
 }
 
@@ -123,7 +123,7 @@ static void put_size(printer *p, int64_t number, bool inside) {
     put_number(p, number);
     return;
   }
-  const gr_size *s = &p->sizes->items[number - GR_SIZE_FIRST];
+  const gr_size *s = &p->sizes->items[gr_size_entry(number)];
   if (s->op == GR_SIZE_OPEN) {
     put(p, s->name);
     return;
@@ -176,7 +176,7 @@ const char *gr_sizes_text(const gr_sizes *sizes, const int64_t *values, char *te
 }
 
 static void mark(const gr_sizes *sizes, int64_t number, bool *used) {
-  if (gr_is_open(sizes, number)) used[number - GR_SIZE_FIRST] = true;
+  if (gr_is_open(sizes, number)) used[gr_size_entry(number)] = true;
 }
 
 const char *gr_sizes_of_text(const gr_sizes *sizes, const int64_t *values, int64_t number, char *text, size_t room) {

@@ -1,7 +1,7 @@
 /* Open sizes of a graph, and what is computed of them.
  *
- * Where a size may be open, an int64_t is a number or a name: one of the numbers from GR_SIZE_FIRST on, which nobody
- * means as a size, is entry number (it - GR_SIZE_FIRST) of a table. An entry is an open size or says how it follows
+ * Where a size may be open, an int64_t is a number or a name: one of the numbers from GR_SIZE_FIRST on, GR_SIZE_APART
+ * apart, which nobody means as a size, stands for an entry of a table. An entry is an open size or says how it follows
  * from earlier entries and numbers; so the table is evaluated from its beginning to its end, and holds no cycle.
  *
  * Internal to graph/. */
@@ -12,6 +12,7 @@
 #include "graft/graph.h"
 
 #define GR_SIZE_FIRST (INT64_MIN / 2)
+#define GR_SIZE_APART (INT64_C(1) << 40) /* what arithmetic on a name gives is no other name */
 enum {
   GR_SIZE_OPEN = 0, /* no graft_size_op */
   GR_SIZES_MOST = 4096,
@@ -35,12 +36,24 @@ typedef struct gr_sizes {
 /* Those of a graph that has none. */
 extern const gr_sizes gr_no_sizes;
 
+/* The name of an entry, and the entry of a name. */
+static inline int64_t gr_size_name(uint32_t entry) {
+  return GR_SIZE_FIRST + (int64_t)entry * GR_SIZE_APART;
+}
+static inline uint32_t gr_size_entry(int64_t name) {
+  return (uint32_t)((name - GR_SIZE_FIRST) / GR_SIZE_APART);
+}
+/* Whether a number is among names, or beside the first one, so that it can't be meant as one. */
+static inline bool gr_is_among_names(int64_t number) {
+  return number > GR_SIZE_FIRST - GR_SIZE_APART && number < gr_size_name(GR_SIZES_MOST);
+}
 static inline bool gr_is_open(const gr_sizes *sizes, int64_t number) {
-  return number >= GR_SIZE_FIRST && number < GR_SIZE_FIRST + (int64_t)sizes->count;
+  return number >= GR_SIZE_FIRST && number < gr_size_name(sizes->count) &&
+         (number - GR_SIZE_FIRST) % GR_SIZE_APART == 0;
 }
 /* What a number or name is, where entry i is values[i]. */
 static inline int64_t gr_size_value(const gr_sizes *sizes, const int64_t *values, int64_t number) {
-  return gr_is_open(sizes, number) ? values[number - GR_SIZE_FIRST] : number;
+  return gr_is_open(sizes, number) ? values[gr_size_entry(number)] : number;
 }
 /* Appends an entry; `size` receives its name. Errors: a limit; what can't be computed of the examples. */
 graft_status gr_sizes_add(gr_sizes *sizes, const gr_size *entry, int64_t example, int64_t *size);

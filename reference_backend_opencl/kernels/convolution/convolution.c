@@ -42,6 +42,7 @@ static void set_sizes(ocl_space *s, const window *w, const graft_dl_tensor *in, 
 static void flatten(ocl_space *s) {
   for (int d = 0; d < 3; d++) {
     if (s->taps[d] != 1 || s->mul[d] != 1 || s->div[d] != 1 || s->off[d] != 0) return;
+    if (s->in_size[d] != s->out_size[d]) return; /* a transposed one's output padding */
   }
   s->in_size[2] = s->out_size[2] = s->in_size[0] * s->in_size[1] * s->in_size[2];
   for (int d = 0; d < 2; d++) s->in_size[d] = s->out_size[d] = 1;

@@ -33,8 +33,9 @@ GRAFT_EXPORT void graft_graph_destroy(GRAFT_NULLABLE graft_graph *graph);
 /* A size that is open until a run: `size` receives a name of it, an int64_t that stands for it among the sizes and
  * strides of inputs, and, while this graph is recorded, among the whole numbers of calls (sizes of a view, an end, a
  * factor), also in lists and in numbers of dtype i64. Names are numbers near INT64_MIN / 2, which then mean nothing
- * else. Calls are recorded as for the size `example`; tensors have that size and graft_tensor_sizes gives it. A whole
- * number that is given plainly stays what it is.
+ * else: no arithmetic is done on one, and a call that is given what such gives is INVALID_ARGUMENT; `n + 1` is a name
+ * of its own, which graft_graph_size_of makes. Calls are recorded as for the size `example`; tensors have that size and
+ * graft_tensor_sizes gives it. A whole number that is given plainly stays what it is.
  *
  * At a run the sizes are those of the inputs, and calls and gradients are what they would be at these sizes: what was
  * recorded is called once more, so that all that depends on a size (what is broadcast, how a result lies, what is
@@ -165,8 +166,9 @@ GRAFT_EXPORT void graft_graph_exec_destroy(GRAFT_NULLABLE graft_graph_exec *exec
  * written. Outputs come in their order, as new tensors that the caller owns: two that view one value share its memory,
  * one that views an input shares that input's. Random ops draw from the device's generator and advance it as the calls
  * do. Nothing is recorded for autograd. Errors, before anything runs: another number of tensors; an input that does not
- * match, naming it; an input that is written and shares memory with another one; an input that requires grad while grad
- * mode is on; this thread records. A call that fails is named with its node; what ran before it has run. */
+ * match, naming it (of one without elements strides do not count); an input that is written and shares memory with
+ * another one; an input that requires grad while grad mode is on; this thread records. A call that fails is named with
+ * its node; what ran before it has run. */
 GRAFT_EXPORT graft_status graft_graph_run(graft_graph_exec *exec, GRAFT_NULLABLE graft_tensor *const *inputs,
                                           uint32_t ninputs, GRAFT_NULLABLE graft_tensor **outputs, uint32_t noutputs);
 

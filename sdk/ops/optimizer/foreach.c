@@ -19,6 +19,7 @@ static graft_status check_lists(const op_call *c) {
   uint32_t count = 0;
   for (uint32_t i = 0, seen = 0; i < c->schema->nargs; i++) {
     const graft_value *v = &c->args[i];
+    if (v->kind == GRAFT_VALUE_TENSOR && v->as.tensor->ndim) return op_refuse(c, i, "a tensor without dimensions");
     if (v->kind != GRAFT_VALUE_TENSORS && v->kind != GRAFT_VALUE_SCALARS) continue;
     if (!v->count) return op_error(c, "%s is empty; expected at least one tensor", c->schema->args[i].name);
     if (seen++ && v->count != count) {

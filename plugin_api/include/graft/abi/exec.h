@@ -73,8 +73,9 @@ typedef struct graft_exec {
   void *host_context; /* the host's own */
   /* What this plugin published with graft_host.memo_publish for the same op, device, dtypes, shapes, strides,
    * alignments (of first bytes in their buffers, as far as 512 bytes or the device's own where that is more), other
-   * arguments and flags, and for tensors that share memory in the same way; NULL before. Numbers that
-   * come as host values and GRAFT_EXEC_CAPTURING are no part of that. Several streams may use one memo at once. */
+   * arguments and flags, and for outputs that share memory with tensors among the arguments in the same way; NULL
+   * before. Whether two arguments share memory, numbers that come as host values and GRAFT_EXEC_CAPTURING are no part
+   * of that. Several streams may use one memo at once. */
   void *memo;
 } graft_exec;
 
