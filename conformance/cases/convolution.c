@@ -101,9 +101,6 @@ static const cf_op cf_convolution_ops[] = {
               "m T[2,7,19,20] T[7,2,3,4] T[14] [2,3] [1,1] [1,2] true [1,0] 7",
               "m T[1,6,9,11,13] T[6,1,3,3,3] T[6] [1,1,1] [1,0,2] [1,1,1] false [0,0,0] 6"),
      CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
-    /* Their channels expanded, the terms are equal and round alike: as many as are summed in one go, and more. */
-    {"aten::convolution", CF_TEXTS("m T[1,700,1,8] T[700,3,1,3] _ [1,1] [0,1] [1,1] true [0,0] 1"), CF_BIT(F32),
-     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::convolution",
      CF_TEXTS("m T[1,160,6,8] T[160,16,3,3] _ [1,1] [1,1] [1,1] true [0,0] 1",
               "m T[2,32,5,6] T[32,20,4,3] _ [2,1] [1,1] [1,1] true [0,0] 2"),

@@ -144,7 +144,7 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("-c", 4 * CF_QR)},
     {"aten::_linalg_eigh",
      CF_TEXTS("m T[17,17]~hermitian compute_v=false", "m T[17,17]~general", "m T[17,17]~general 'U'",
-              "m T[20,20]~alike", "m T[65,65]~hermitian 'U'", "m T[2,64,64]~hermitian"),
+              "m T[20,20]~alike", "m T[65,65]~hermitian 'U'", "f T[2,64,64]~hermitian"),
      CF_LAPACK, CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::_linalg_svd",
      CF_TEXTS("s T[3,13,5]~general", "m T[17,33]~general", "m T[2,2,5,5]~general", "m T[1,1]~general",
