@@ -231,7 +231,7 @@ START_TEST(open_sizes_are_shown) {
   expect_program("graph g --size n=5 --bisect", 0, "agree");
   expect_program("graph g --json", 0, "\"size\":");
   expect_program("graph g --size n=0", 1, "--size: the size n is 0, and goes from 1 to 100");
-  expect_program("graph g --size n=x", 1, "--size n=x: 'x' is no number");
+  expect_program("graph g --size n=x", 2, "--size n=x: expected NAME=N, N a number");
   expect_program("graph g --size m=2", 1, "the graph has no open size m; `graft graph FILE` lists what it has");
   expect_program("graph g --size n=2 --size n=3", 2, "--size: n is given twice");
   save_graph();
