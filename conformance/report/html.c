@@ -178,7 +178,7 @@ static void cf_html_head(FILE *f, const cf_report *report) {
   cf_html_tile(f, "host", t->host, "host");
   cf_html_tile(f, "unsupported", t->unsupported, "unsupported");
   cf_html_tile(f, "waived", t->waived, "waived");
-  if (report->fusions) cf_html_tile(f, "ops fused with others", (uint64_t)cf_report_fused(report), NULL);
+  if (report->fusions) cf_html_tile(f, "ops fused with others", cf_report_fused(report), NULL);
   fputs("</div>", f);
 }
 
@@ -280,7 +280,8 @@ static void cf_html_matrix(FILE *f, const cf_report *report, const cf_matrix_row
     const cf_matrix_row *row = &rows[i];
     if (i == 0 || strcmp(rows[i - 1].family, row->family) != 0)
       fprintf(f, "<tr class=fam><td colspan=%d>%s", CF_COLUMNS + 6, row->family);
-    const char *name = op_schema_of(row->op_id)->name;
+    const op_schema *schema = op_schema_of(row->op_id);
+    const char *name = schema->name;
     cf_html_text(f, "<tr data-op=\"", name, "\" data-status=\"");
     for (int k = 0; k < CF_WORDS; k++)
       if (row->all.count[k]) fprintf(f, "%s ", cf_words[k]);
@@ -294,7 +295,7 @@ static void cf_html_matrix(FILE *f, const cf_report *report, const cf_matrix_row
     fprintf(f,
             "<td class=gap><td><span class=bar><u style=\"width:%.0f%%\"></u></span> <span class=dim>%.2f</span><td "
             "class=ms>%.0f<td class=ms>%s",
-            100 * part, row->all.ratio, row->milliseconds, cf_html_fusion(cf_report_fusion(report, row->op_id)));
+            100 * part, row->all.ratio, row->milliseconds, cf_html_fusion(cf_fusion_among(report->fusions, schema)));
   }
   fputs("</table>", f);
 }

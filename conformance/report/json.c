@@ -65,8 +65,9 @@ static void cf_json_fused(FILE *f, const cf_report *report) {
   const char *before = "";
   fputs(",\"fused\":{", f);
   for (size_t i = 0; i < count; i++) {
-    if (report->fusions[i] == CF_FUSES_NOTHING) continue;
-    fprintf(f, "%s\"%s\":\"%s\"", before, all[i].name, cf_fusion_name((cf_fusion)report->fusions[i]));
+    const cf_fusion fusion = cf_fusion_among(report->fusions, &all[i]);
+    if (fusion == CF_FUSES_NOTHING) continue;
+    fprintf(f, "%s\"%s\":\"%s\"", before, all[i].name, cf_fusion_name(fusion));
     before = ",";
   }
   putc('}', f);

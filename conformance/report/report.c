@@ -58,20 +58,12 @@ void cf_report_close(cf_report *report) {
   free(report->fusions);
 }
 
-cf_fusion cf_report_fusion(const cf_report *report, uint32_t op_id) {
+uint32_t cf_report_fused(const cf_report *report) {
   size_t count;
+  uint32_t fused = 0;
   const op_schema *all = op_schema_all(&count);
-  for (size_t i = 0; i < count && report->fusions; i++)
-    if (all[i].id == op_id) return (cf_fusion)report->fusions[i];
-  return CF_FUSES_NOTHING;
-}
-
-int32_t cf_report_fused(const cf_report *report) {
-  size_t count;
-  int32_t fused = 0;
-  op_schema_all(&count);
-  for (size_t i = 0; i < count && report->fusions; i++) fused += report->fusions[i] != CF_FUSES_NOTHING;
-  return report->fusions ? fused : -1;
+  for (size_t i = 0; i < count; i++) fused += cf_fusion_among(report->fusions, &all[i]) != CF_FUSES_NOTHING;
+  return fused;
 }
 
 void cf_report_add(cf_report *report, uint32_t index, const char *today, cf_result *r) {

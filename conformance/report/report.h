@@ -70,10 +70,8 @@ graft_status cf_report_write(cf_report *report);
 void cf_command(const cf_report *report, char *text, size_t capacity);
 /* The command that runs a case again. */
 void cf_reproduce(const cf_report *report, const cf_result *r, char *text, size_t capacity);
-/* What the plugin makes one program of with an op; none where that is unknown. */
-cf_fusion cf_report_fusion(const cf_report *report, uint32_t op_id);
-/* Ops of which it makes one program with others; -1: unknown. */
-int32_t cf_report_fused(const cf_report *report);
+/* Ops of which the plugin makes one program with others. */
+uint32_t cf_report_fused(const cf_report *report);
 /* Each takes a cf_report. */
 void cf_write_json(FILE *f, const void *report);
 void cf_write_junit(FILE *f, const void *report);

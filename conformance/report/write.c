@@ -1,5 +1,4 @@
 /* The files of a report. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "conformance/report/file.h"
@@ -13,17 +12,6 @@ void cf_report_abandon(const cf_report *report) {
   if (report->options->report) rmdir(report->options->report); /* unless there is something in it */
 }
 
-/* A plugin that has no answer leaves the report without. */
-static void cf_ask_fusions(cf_report *report) {
-  size_t count;
-  op_schema_all(&count);
-  uint8_t *fusions = calloc(count, 1);
-  if (fusions && cf_fusions_fetch(report->options, fusions, (uint32_t)count))
-    report->fusions = fusions;
-  else
-    free(fusions);
-}
-
 graft_status cf_report_write(cf_report *report) {
   static const struct {
     const char *name;
@@ -32,7 +20,7 @@ graft_status cf_report_write(cf_report *report) {
   const char *folder = report->options->report;
   char path[1024];
   if (!folder) return GRAFT_OK;
-  cf_ask_fusions(report);
+  report->fusions = cf_fusions_fetch(report->options);
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
     graft_status s = cf_file_write(path, files[i].write, report);

@@ -1,16 +1,14 @@
 #include "conformance/run/custom.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "conformance/run/custom_rows.h"
+#include "conformance/run/teller.h"
 #include "dispatch/custom.h"
 
-enum { TELL_FD = 3, TEXT_MOST = 1 << 20 };
+enum { TEXT_MOST = 1 << 20 };
 
 /* One op on its way; the texts follow, each with its NUL. */
 typedef struct cf_custom_wire {
@@ -38,8 +36,7 @@ int cf_custom_tell(const cf_options *options) {
   const char *const *plugin_options = options->plugin_option_count ? options->plugin_options : NULL;
   graft_rt_backend *backend = NULL;
   const op_schema *schema;
-  FILE *to = fdopen(TELL_FD, "w");
-  dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the report's */
+  FILE *to = cf_teller_open();
   bool ok = to && !graft_backend_open(options->backend, plugin_options, &backend);
   for (uint32_t i = 0; ok && (schema = op_schema_custom(i)); i++) ok = cf_tell_one(to, dsp_custom_of(schema));
   if (to && fclose(to)) ok = false;
@@ -47,20 +44,6 @@ int cf_custom_tell(const cf_options *options) {
 }
 
 /* ---- the parent ---- */
-
-static FILE *cf_start_teller(const cf_options *options, pid_t *pid) {
-  int ends[2];
-  if (pipe(ends) != 0) return NULL;
-  *pid = fork();
-  if (*pid == 0) {
-    close(ends[0]);
-    cf_exec_self(options, "--custom-ops", ends[1], TELL_FD);
-  }
-  close(ends[1]);
-  FILE *from = *pid > 0 ? fdopen(ends[0], "r") : NULL;
-  if (!from) close(ends[0]);
-  return from;
-}
 
 /* NULL: it does not come, or is none. */
 static char *cf_read_text(FILE *from, uint32_t bytes) {
@@ -95,11 +78,9 @@ static bool cf_take_wire(FILE *from) {
 graft_status cf_custom_fetch(const cf_options *options) {
   pid_t pid = 0;
   bool builtin = strcmp(options->backend, "reference") == 0; /* it has none */
-  FILE *from = builtin ? NULL : cf_start_teller(options, &pid);
+  FILE *from = builtin ? NULL : cf_teller_start(options, "--custom-ops", &pid);
   while (from && cf_take_wire(from)) {
   }
-  if (from) fclose(from);
-  while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-  }
+  cf_teller_end(from, pid);
   return cf_custom_take();
 }

@@ -1,18 +1,18 @@
 #include "conformance/run/fused.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "conformance/cases/cases.h"
 #include "conformance/run/call.h"
+#include "conformance/run/teller.h"
 #include "graph/graph.h"
 
-enum { TELL_FD = 3, PATIENCE_S = 60, MOST_NODES = 256 };
+enum { PATIENCE_S = 60, MOST_NODES = 256 };
 
 /* ---- a call with a neighbour ---- */
 
@@ -162,9 +162,7 @@ int cf_fusions_tell(const cf_options *options) {
   cf_backend backend = {0};
   size_t count;
   const op_schema *all = op_schema_all(&count);
-  FILE *to = fdopen(TELL_FD, "w");
-  if (to) fcntl(TELL_FD, F_SETFD, FD_CLOEXEC); /* a compiler that a driver starts must not hold it */
-  dup2(STDERR_FILENO, STDOUT_FILENO);          /* stdout is the report's */
+  FILE *to = cf_teller_open();
   alarm(PATIENCE_S);
   bool ok = to && cf_backend_open(options, &backend) == GRAFT_OK;
   for (size_t i = 0; i < count && ok; i++) ok = putc(cf_fusion_of(&all[i], backend.device), to) != EOF;
@@ -172,25 +170,26 @@ int cf_fusions_tell(const cf_options *options) {
   return ok ? 0 : 2;
 }
 
-bool cf_fusions_fetch(const cf_options *options, uint8_t *fusions, uint32_t count) {
-  int ends[2], status = -1;
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  const pid_t pid = fork();
-  if (pid == 0) cf_exec_self(options, "--fusions", ends[1], TELL_FD);
-  close(ends[1]);
-  FILE *from = pid > 0 ? fdopen(ends[0], "r") : NULL;
+uint8_t *cf_fusions_fetch(const cf_options *options) {
+  size_t count;
+  pid_t pid = 0;
+  op_schema_all(&count);
+  uint8_t *fusions = malloc(count);
+  FILE *from = fusions ? cf_teller_start(options, "--fusions", &pid) : NULL;
   const bool whole = from && fread(fusions, 1, count, from) == count && getc(from) == EOF;
-  if (from)
-    fclose(from);
-  else
-    close(ends[0]);
-  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!whole || status)
-    fprintf(stderr,
-            "graft: warning: the plugin of %s %s when it was asked which calls it compiles together (extension "
-            "graft.graph)\n",
-            options->backend, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "came to no end" : "died");
-  for (uint32_t i = 0; i < count && whole; i++) fusions[i] &= CF_FUSES_BOTH;
-  return whole && status == 0;
+  const int status = cf_teller_end(from, pid);
+  if (whole && status == 0) return fusions;
+  fprintf(stderr,
+          "graft: warning: the plugin of %s %s when it was asked which calls it compiles together (extension "
+          "graft.graph)\n",
+          options->backend, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "came to no end" : "died");
+  free(fusions);
+  return NULL;
+}
+
+cf_fusion cf_fusion_among(const uint8_t *fusions, const op_schema *schema) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  const bool listed = fusions && schema >= all && schema < all + count; /* not so a plugin's own */
+  return listed ? (cf_fusion)(fusions[schema - all] & CF_FUSES_BOTH) : CF_FUSES_NOTHING;
 }

@@ -18,9 +18,11 @@ cf_fusion cf_fusion_of(const op_schema *schema, graft_rt_device *device);
 /* "none", "before", "after", "both". */
 const char *cf_fusion_name(cf_fusion fusion);
 
-/* Of all ops, as op_schema_all has them, asked in a process of its own, since a plugin may take that down or come to no
- * end. False: there is no answer. */
-bool cf_fusions_fetch(const cf_options *options, uint8_t *fusions, uint32_t count);
+/* A cf_fusion for each op, as op_schema_all has them, asked in a process of its own, since a plugin may take that down
+ * or come to no end. The caller frees it. NULL: there is no answer, which stderr is told. */
+uint8_t *cf_fusions_fetch(const cf_options *options);
+/* That of one op; nothing of a plugin's own, and where there is no answer. */
+cf_fusion cf_fusion_among(const uint8_t *fusions, const op_schema *schema);
 /* What that process does. An exit status. */
 int cf_fusions_tell(const cf_options *options);
 

@@ -45,22 +45,6 @@ static void print_cost(const op_schema *schema, graft_rt_device *device, dsp_rou
     printf("\t-\t-");
 }
 
-static void print_fusion(const op_schema *schema, const options *o) {
-  size_t count;
-  const op_schema *all = op_schema_all(&count);
-  const bool listed = schema >= all && schema < all + count; /* not so a plugin's own */
-  printf("\t%s", cf_fusion_name(listed ? (cf_fusion)o->fusions[schema - all] : CF_FUSES_NOTHING));
-}
-
-/* Asks in another process, which the plugin may take down. */
-static bool fetch_fusions(options *o) {
-  size_t count;
-  op_schema_all(&count);
-  o->fusions = calloc(count, 1);
-  if (!o->fusions) fputs("graft ops: no memory\n", stderr);
-  return o->fusions && cf_fusions_fetch(&(cf_options){.backend = o->backend}, o->fusions, (uint32_t)count);
-}
-
 static void print_op(const op_schema *schema, graft_rt_device *device, const options *o) {
   uint32_t equal;
   dsp_route route = dsp_static_route(device, schema, &equal);
@@ -72,7 +56,7 @@ static void print_op(const op_schema *schema, graft_rt_device *device, const opt
   else
     printf("%s", dsp_route_name(route));
   if (o->cost) print_cost(schema, device, route);
-  if (o->fused) print_fusion(schema, o);
+  if (o->fused) printf("\t%s", cf_fusion_name(cf_fusion_among(o->fusions, schema)));
   if (o->schema) printf("\t%s", schema->schema);
   putchar('\n');
 }
@@ -210,10 +194,8 @@ int cli_ops(int argc, char **argv) {
     print_counts(device, table);
     return CLI_OK;
   }
-  if (o.fused && !fetch_fusions(&o)) {
-    free(o.fusions);
-    return CLI_FAILED;
-  }
+  if (o.fused) o.fusions = cf_fusions_fetch(&(cf_options){.backend = o.backend});
+  if (o.fused && !o.fusions) return CLI_FAILED;
   size_t count;
   const op_schema *all = op_schema_all(&count);
   for (size_t i = 0; i < count; i++) {

@@ -22,8 +22,8 @@ static graft_status get_kernels(const graft_exec *exec, const graft_tensor_desc 
   ocl_text_add(&head, "#define D %s\n#define LONGEST %d\n", dtype->name, (int)longest_of(exec, a));
   graft_status status = GRAFT_OK;
   for (int k = 0; k < KERNELS && status == GRAFT_OK; k++) {
-    status = ocl_kernel_shared(&kernels[k], exec->device, &head, "core/direct linalg/stacks linalg/columns", entries[k],
-                               ITEMS);
+    status = ocl_kernel_shared(&kernels[k], exec->device, &head,
+                               "core/direct linalg/stacks linalg/reflector linalg/columns", entries[k], ITEMS);
   }
   ocl_text_free(&head);
   return status;

@@ -1,6 +1,7 @@
-/* Hermitian matrices become tridiagonal by many work-groups, after direct.cl and stacks.cl: a launch for each column, in
- * which a work-group takes from its rows what the last column's reflector leaves, and multiplies them by this one's. What
- * is as long as a column each work-group finds for itself. The head (columns.c) defines LONGEST, rows of a matrix. */
+/* Hermitian matrices become tridiagonal by many work-groups, after direct.cl, stacks.cl and reflector.cl: a
+ * launch for each column, in which a work-group takes from its rows what the last column's reflector leaves, and
+ * multiplies them by this one's. What is as long as a column each work-group finds for itself. The head (columns.c)
+ * defines LONGEST, rows of a matrix. */
 #define ITEMS 256
 #define TEAM 32 /* work-items that have a row */
 #define ROWS_EACH (ITEMS / TEAM)
@@ -60,23 +61,6 @@ static INLINED RT largest_of(__local CT *parts, RT mine) {
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   return REAL(parts[0]);
-}
-
-/* A reflector: what it leaves of its column, its factor, and what the column's numbers below its 1, divided by the
- * largest of them, are times. See orthogonal.cl for the scale. */
-typedef struct {
-  RT beta;
-  CT factor, each;
-} reflector;
-
-static reflector reflector_of(CT head, RT most, RT squares) {
-  const RT scale = fmax(most, MODULUS(head)) < MINIMUM / EPSILON ? (RT)MINIMUM : (RT)1;
-  const CT alpha = head / scale;
-  const RT below = most / scale * sqrt(squares), length = hypot(MODULUS(alpha), below);
-  const RT beta = REAL(alpha) >= 0 ? -length : length;
-  if (below == 0 && IMAGINARY(alpha) == 0) return (reflector){REAL(alpha) * scale, (CT)0, (CT)0};
-  const CT each = below == 0 ? (CT)0 : DIVIDE(FROM_REAL(most / scale), alpha - FROM_REAL(beta));
-  return (reflector){beta * scale, (FROM_REAL(beta) - alpha) / beta, each};
 }
 
 /* Column k. `steps` has, for each matrix, of odd and of even columns a reflector's vector and the product with it. */

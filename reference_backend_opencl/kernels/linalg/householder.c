@@ -57,11 +57,12 @@ static graft_status get_kernels(householder *h, const ocl_dtype *dtype, const pa
   static const struct {
     const char *entry, *file;
     size_t lanes;
-  } kernels[] = {[BEGIN] = {"begin", blocks, ITEMS},
-                 [PANEL] = {"panel", "core/direct linalg/stacks linalg/householder_panel", PANEL_LANES},
-                 [COMBINE] = {"combine", blocks, ITEMS},
-                 [REFLECT] = {"reflect_blocks", blocks, ITEMS},
-                 [TRIANGLE] = {"upper_triangle", blocks, ITEMS}};
+  } kernels[] = {
+      [BEGIN] = {"begin", blocks, ITEMS},
+      [PANEL] = {"panel", "core/direct linalg/stacks linalg/reflector linalg/householder_panel", PANEL_LANES},
+      [COMBINE] = {"combine", blocks, ITEMS},
+      [REFLECT] = {"reflect_blocks", blocks, ITEMS},
+      [TRIANGLE] = {"upper_triangle", blocks, ITEMS}};
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, ITEMS);
   ocl_text_add(&head, "#define D %s\n#define WIDE %d\n", dtype->name, (int)h->wide);

@@ -17,7 +17,8 @@ typedef struct solver {
 } solver;
 
 static void begin(solver *s, const graft_exec *exec, const graft_tensor_desc *like) {
-  *s = (solver){.direct = ocl_stack_call(exec, like, "core/direct linalg/stacks linalg/blocks linalg/solvers", 4)};
+  *s = (solver){
+      .direct = ocl_stack_call(exec, like, "core/direct linalg/stacks linalg/blocks linalg/systems linalg/solvers", 4)};
   s->direct.numbers = s->numbers;
   s->direct.count = NUMBERS;
   s->direct.reports = true;
@@ -98,7 +99,7 @@ static void add_solve(solver *s, const graft_exec *exec, const system_of *of, oc
                         (const ocl_place[]){ocl_place_of(of->x), factor, pivots, ocl_place_of(of->right)});
     stage->units = systems * s->numbers[PARTS];
     stage->together = SOLVED_LANES;
-    stage->file = "core/direct linalg/stacks linalg/triangles";
+    stage->file = "core/direct linalg/stacks linalg/systems linalg/triangles";
     return;
   }
   s->numbers[PARTS] = ocl_stack_parts(exec, systems, s->numbers[RIGHTS]);

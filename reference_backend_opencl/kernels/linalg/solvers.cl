@@ -1,23 +1,8 @@
-/* Cholesky's and the LU factorization, determinants, and systems of their factors; after stacks.cl and blocks.cl.
- * Of the numbers (solvers.c has them, too): */
+/* Cholesky's and the LU factorization, determinants, and systems of their factors; after stacks.cl, blocks.cl and
+ * systems.cl. Of the numbers (solvers.c has them, too): */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
 #define FLAG n.of[2] /* cholesky: the upper factor; lu: rows are exchanged; ldl: the matrix is Hermitian */
-#define SIZE n.of[3] /* of a system; RIGHTS so many right sides */
-#define RIGHTS n.of[4]
-#define X_STEP n.of[5] /* from row to row of a system's unknowns, and from one right side to the next */
-#define X_NEXT n.of[6]
-#define IDENTITY n.of[7] /* the right sides are */
-#define EXCHANGE n.of[8] /* rows: 1 before, 2 behind the solving, 0 not; 3 with each step of an LDL factor's */
-#define STEPS n.of[9]
-#define FIRST_STEP ((int)n.of[10]) /* bits: 1 the transposed factor, 2 from the last row on, 4 unit diagonal, 8 conjugated */
-#define SECOND_STEP ((int)n.of[11])
-#define BATCH n.of[12] /* dims, at most BATCH_DIMS, of these sizes, and what each operand steps in them */
-#define BATCH_DIMS 8
-#define BATCH_SIZE(d) n.of[13 + (d)]
-#define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
-#define PARTS n.of[45] /* of the right sides, each a work-group's */
-#define OP n.of[46]    /* that is told where a pivot names no row */
 
 /* One triangle becomes the adjoint of the other, square by square, whose lines a cache keeps. */
 static void mirror(matrix to, const_matrix from, long size, bool upper) {
@@ -295,13 +280,8 @@ KERNEL solve(PLACE(x), CONST_PLACE(factor), CONST_PLACE(pivots), CONST_PLACE(rig
   const long size = SIZE, rights = RIGHTS, part = (rights + PARTS - 1) / PARTS;
   EACH_MATRIX(piece) {
     const long b = piece / PARTS, begin = piece % PARTS * part, end = min(begin + part, rights);
-    long at[3] = {0, 0, 0}, rest = b;
-    for (int d = BATCH_DIMS - 1; d >= 0; d--) { /* to the end: common.cl says why */
-      if (d >= BATCH) continue;
-      const long i = rest % BATCH_SIZE(d);
-      rest /= BATCH_SIZE(d);
-      for (int k = 0; k < 3; k++) at[k] += i * BATCH_STEP(k, d);
-    }
+    long at[3];
+    places_of(b, n, at);
     const_matrix t = CONST_MATRIX(factor) + at[0] * size * size;
     const pivot_list rows = {(__global const int *)(pivots + offset_pivots) + at[1] * size, faults, (int)OP};
     EACH_STRIP(first, begin, end) {

@@ -1,22 +1,5 @@
-/* Systems of triangular factors that are worth many work-items, after direct.cl and stacks.cl: a work-group has a few of
- * the right sides and takes BLOCK steps at a time, of which what they leave to the other rows is a product. The numbers
- * are those of solvers.cl. */
-#define SIZE n.of[3]
-#define RIGHTS n.of[4]
-#define X_STEP n.of[5]
-#define X_NEXT n.of[6]
-#define IDENTITY n.of[7]
-#define EXCHANGE n.of[8] /* 1 before, 2 behind the solving, 0 not */
-#define STEPS n.of[9]
-#define FIRST_STEP ((int)n.of[10])
-#define SECOND_STEP ((int)n.of[11])
-#define BATCH n.of[12]
-#define BATCH_DIMS 8
-#define BATCH_SIZE(d) n.of[13 + (d)]
-#define BATCH_STEP(operand, d) n.of[21 + 8 * (operand) + (d)]
-#define PARTS n.of[45]
-#define OP n.of[46]
-
+/* Systems of triangular factors that are worth many work-items, after direct.cl, stacks.cl and systems.cl: a work-group
+ * has a few of the right sides and takes BLOCK steps at a time, of which what they leave to the other rows is a product. */
 #define BLOCK 32
 #define ACROSS 16 /* right sides of a work-group */
 #define ITEMS 256
@@ -149,13 +132,8 @@ KERNEL_OF(ITEMS, 1) solve_blocks(PLACE(x), CONST_PLACE(factors), CONST_PLACE(piv
   const long size = SIZE, rights = RIGHTS, b = (long)get_group_id(0) / PARTS;
   const long first = (long)get_group_id(0) % PARTS * ACROSS;
   const int id = (int)get_local_id(0);
-  long at[3] = {0, 0, 0}, rest = b;
-  for (int d = BATCH_DIMS - 1; d >= 0; d--) { /* to the end: common.cl says why */
-    if (d >= BATCH) continue;
-    const long i = rest % BATCH_SIZE(d);
-    rest /= BATCH_SIZE(d);
-    for (int k = 0; k < 3; k++) at[k] += i * BATCH_STEP(k, d);
-  }
+  long at[3];
+  places_of(b, n, at);
   const_matrix t = CONST_MATRIX(factors) + at[0] * size * size;
   const_matrix given = CONST_MATRIX(right) + at[2] * size * rights + first * X_NEXT;
   const sides some = {MATRIX(x) + b * size * rights + first * X_NEXT, X_STEP, X_NEXT,
