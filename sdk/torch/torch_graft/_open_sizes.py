@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy import functions
 
 from torch_graft import _device
+from torch_graft._warning import first_line
 
 aten = torch.ops.aten
 
@@ -136,6 +137,12 @@ class _Computed:
         self.name = node.name
 
 
+def _name_of(overload):
+    """As libgraft has it: "aten::add.Tensor"."""
+    schema = overload._schema
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
+
+
 class Recorder:
     """Nodes as calls. `values` has what stands for nodes: values of the recording, numbers, or tensors that are constants."""
 
@@ -166,11 +173,8 @@ class Recorder:
             raise NotSayable(f"{node.name} takes {computed.name}, a number with a fraction, or a truth, made of sizes")
         if node.target in _REWRITES:
             return _REWRITES[node.target](self, fake, *args, **kwargs)
-        name = str(node.target._schema.name)
-        if node.target._schema.overload_name:
-            name += f".{node.target._schema.overload_name}"
         count = len(fake) if isinstance(fake, (list, tuple)) else 1
-        results = self.call(name, node.target._schema, args, kwargs, count)
+        results = self.call(_name_of(node.target), node.target._schema, args, kwargs, count)
         return results if isinstance(fake, (list, tuple)) else results[0]
 
     def call(self, name, schema, args, kwargs, count=1, given=None):
@@ -186,7 +190,7 @@ class Recorder:
         try:
             return self.recording.call(name, kinds, values[: len(kinds)], tensors, given or [None] * count)
         except Exception as error:
-            raise NotSayable(str(error).split("\n", 1)[0].removeprefix("graft: ")) from None
+            raise NotSayable(first_line(error).removeprefix("graft: ")) from None
 
     def _place(self, kind, value, tensors):
         if kind == "L" and value is not None:
@@ -216,8 +220,7 @@ class Recorder:
         return self.op(aten.clone.default, value, memory_format=torch.contiguous_format)
 
     def op(self, overload, *args, **kwargs):
-        name = overload._schema.name + (f".{overload._schema.overload_name}" if overload._schema.overload_name else "")
-        return self.call(name, overload._schema, args, kwargs)[0]
+        return self.call(_name_of(overload), overload._schema, args, kwargs)[0]
 
     def write(self, to, value):
         return self.call("aten::copy", aten.copy.default._schema, (to, value), {}, given=[to])[0]

@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from torch_graft import _device, _open_sizes, _rng_ops
 from torch_graft._nodes import is_number, is_part, is_tensor, why_not
+from torch_graft._warning import first_line
 
 log = logging.getLogger(__name__)
 
@@ -354,7 +355,7 @@ class _Piece:
                 raise
             self.open.refused.add(sizes)
             self.plan.tell("nodes %s to %s: a recording of its own: %s", self.nodes[0].name, self.nodes[-1].name,
-                           _first_line(error))  # fmt: skip
+                           first_line(error))  # fmt: skip
             return False
         if found is None:
             for slot, tensor in zip(self.input_slots, tensors):
@@ -514,7 +515,7 @@ def _record_open(piece, numbers, tensors):
         except _open_sizes.NotSayable:
             raise
         except Exception as error:
-            raise _open_sizes.NotSayable(_first_line(error)) from None
+            raise _open_sizes.NotSayable(first_line(error)) from None
         finally:
             recording.stop()
     if not graph.fits(tensors):
@@ -555,17 +556,13 @@ def _finish(piece, recording, values):
         for node in piece.outputs:
             recording.output(node.name, values[node])
     except Exception as error:
-        raise _Refused(None, _first_line(error)) from None
+        raise _Refused(None, first_line(error)) from None
     try:
         return recording.compile(piece.plan.passes)
     except Exception as error:  # what was recorded can be compiled, unless a plugin's answer is wrong
-        text = _first_line(error)
+        text = first_line(error)
         warnings.warn(f"torch.compile: {len(piece.nodes)} nodes run eagerly, since their graph was refused: {text}")
         raise _Refused(None, text) from None
-
-
-def _first_line(error):
-    return str(error).split("\n", 1)[0] or type(error).__name__
 
 
 def _record_node(node, values, memories, outputs):
@@ -576,7 +573,7 @@ def _record_node(node, values, memories, outputs):
         if type(value) is torch.Tensor and (node in outputs or any(_is_view(user) for user in node.users)):
             value = _as_expected(node, value, memories)
     except Exception as error:
-        raise _Refused(node, _first_line(error)) from None
+        raise _Refused(node, first_line(error)) from None
     memories.update(_memory(each) for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor))
     return value
 

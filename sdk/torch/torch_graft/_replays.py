@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from torch_graft import _program
 from torch_graft._device import library
+from torch_graft._warning import first_line
 from torch_graft.streams import Stream, StreamContext
 
 log = logging.getLogger(_program.__name__)
@@ -131,7 +132,7 @@ class Replays:
             run = library().ReplayedRun(inputs, in_place, [i in self.written for i in self.tensors])
             results = self._run_captured(run, values, index)
         except Exception as error:  # of whatever kind: the run that follows has its own to raise
-            return self._never(str(error).split("\n", 1)[0])
+            return self._never(first_line(error))
         if results is None:
             return False
         self._keep(run, values, results)
