@@ -400,17 +400,17 @@ END_TEST
 
 static const struct {
   const char *call;
-  int64_t integer; /* which all integers are */
-  float number;    /* and all others */
-  const char *text;
+  int64_t integer;  /* which all integers are */
+  float number;     /* and all others */
+  const char *text; /* of many faults any may be told: each of these has one place */
 } faulty[] = {
     {"aten::floor_divide i64[3] i64[3]", 0, 0, "aten::floor_divide: integer division by zero"},
     {"aten::fmod.Tensor i64[3] i64[3]", 0, 0, "aten::fmod.Tensor: integer division by zero"},
     {"aten::bernoulli.Tensor f32[3] f32[3]", 0, 2,
      "aten::bernoulli.Tensor: a number that must lie between 0 and 1 does not"},
-    {"aten::multinomial f32[2,3] 1 true", 0, 0, "aten::multinomial: the weights of row 0 are no distribution"},
-    {"aten::multinomial f32[2,3] 1 true", 0, -1, "aten::multinomial: the weights of row 0 are no distribution"},
-    {"aten::multinomial f32[2,3] 1 true", 0, INFINITY, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::multinomial f32[1,3] 1 true", 0, 0, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::multinomial f32[1,3] 1 true", 0, -1, "aten::multinomial: the weights of row 0 are no distribution"},
+    {"aten::multinomial f32[1,3] 1 true", 0, INFINITY, "aten::multinomial: the weights of row 0 are no distribution"},
     {"aten::histc f32[4] 4", 0, INFINITY, "aten::histc: the range of the data is not finite"},
     {"aten::histc f32[4] 4", 0, NAN, "aten::histc: the range of the data is not finite"},
     {"aten::segment_reduce f32[4] 'sum' lengths=i64[2]", 1, 0,
