@@ -423,7 +423,8 @@ def bench(root, tree, options, sound, clean=None):
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(root, tree)
     device = "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
-    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device), options.through.split(),
+    only = [glob for glob in options.checks.split(";") if glob]
+    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device, only), options.through.split(),
                  limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound,
                  clean=clean)
 
@@ -442,6 +443,8 @@ def options_of(arguments):
                         help="give each T seconds at first, and those that nothing killed in them more at the end")
     parser.add_argument("--check-seconds", type=float, default=900, metavar="T",
                         help="a check that takes longer has failed (default 900)")
+    parser.add_argument("--checks", default="", metavar="GLOBS",
+                        help="only the checks of these names, with semicolons between: 'smoke*'")
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
     parser.add_argument("--results", metavar="FILE", help="where results are kept (default: in build/mutate, by seed)")
     parser.add_argument("--again", action="store_true", help="judge again what survived or was not judged")

@@ -104,10 +104,10 @@ def expect_of(level):
 class Graft:
     """The project in `tree`, built in `build` and, with sanitizers, beside it; `jobs` worker processes a run of the suite,
     where it is given. On `device`, "gpu", that device's kernels are run; else on the one there is both those for CPUs and
-    those for GPUs, without the driver's optimizer."""
+    those for GPUs, without the driver's optimizer. With `only`, globs, just the checks of such names are run."""
 
-    def __init__(self, tree, build, jobs=None, device=None):
-        self.tree, self.build, self.device = Path(tree), Path(build), device
+    def __init__(self, tree, build, jobs=None, device=None, only=()):
+        self.tree, self.build, self.device, self.only = Path(tree), Path(build), device, only
         self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
@@ -160,6 +160,11 @@ class Graft:
         return list(found.values())
 
     def checks(self, path, line=None):
+        """Those of all_checks that are asked for."""
+        return [check for check in self.all_checks(path, line)
+                if not self.only or any(fnmatch.fnmatch(check.name, glob) for glob in self.only)]
+
+    def all_checks(self, path, line):
         """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
         others what kills most."""
         family = family_of(path)

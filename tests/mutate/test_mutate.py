@@ -396,6 +396,13 @@ class Checks(unittest.TestCase):
             self.assertEqual({check.environment.get("GRAFT_OPENCL_KERNELS") for check in both}, {"cpu", "gpu", None})
             self.assertNotIn("--expect", own[0].command)
 
+    def test_only_the_checks_that_are_asked_for(self):
+        with tempfile.TemporaryDirectory() as tree:
+            path = "reference_backend_opencl/kernels/scan/scan.cl"
+            names = [check.name for check in plan.Graft(tree, f"{tree}/build", only=["smoke, [cg]pu*"]).checks(path)]
+            self.assertEqual(names, ["smoke, cpu kernels", "smoke, gpu kernels"])
+            self.assertIn("test_opencl", [check.name for check in plan.Graft(tree, f"{tree}/build").checks(path)])
+
     def test_programs_of_mutants_that_keep_them_are_their_own(self):
         with tempfile.TemporaryDirectory() as tree:
             project = plan.Graft(tree, f"{tree}/build")
