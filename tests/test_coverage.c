@@ -228,7 +228,6 @@ static const struct unsaid {
     {"aten::segment_reduce", "indices", "PyTorch refuses it"},
     {"aten::isin.Tensor_Tensor", "assume_unique", "a promise about the input; without it all is right, too"},
     {"aten::unique_dim", "sorted", "false leaves the order open; PyTorch sorts nevertheless"},
-    {"aten::bincount", "weights", "the oracle of floating numbers takes no integers to count; the fixtures have it"},
     {"aten::_fused_adamw.tensor_lr", "grad_scale", "absent in the other fused optimizers"},
     {"aten::_fused_adamw.tensor_lr", "found_inf", "absent in the other fused optimizers"},
     {"aten::_fused_rms_norm", "eps", "absent it is the dtype's, in fixtures"},

@@ -31,19 +31,18 @@ static void plan_tile(ocl_radix_plan *plan, const graft_device *device, int item
     plan->each /= 2;
 }
 
+void ocl_radix_plan_bits(ocl_radix_plan *plan, int bits) {
+  plan->bits = bits;
+  plan->passes = plan->one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
+}
+
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
   const int item_bytes = narrow ? 8 : 16;
-  ocl_radix_plan plan = {.lines = lines,
-                         .size = size,
-                         .inner = 1,
-                         .length = size,
-                         .parts = 1,
-                         .kept = size,
-                         .bits = bits,
-                         .narrow = narrow};
+  ocl_radix_plan plan = {
+      .lines = lines, .size = size, .inner = 1, .length = size, .parts = 1, .kept = size, .narrow = narrow};
   plan.warps = ocl_has_warps(device);
   plan_tile(&plan, device, item_bytes);
-  plan.passes = plan.one_tile ? 1 : (int)ocl_ceil_divide(bits, BITS_MAX);
+  ocl_radix_plan_bits(&plan, bits);
   /* As many blocks as work side by side, and radix_scan has work-items for. */
   const int64_t tile = plan.each * (int64_t)plan.local, tiles = ocl_ceil_divide(size, tile);
   const int64_t wanted = ocl_ceil_divide(BLOCKS_PER_UNIT * (int64_t)device->compute_units, lines);

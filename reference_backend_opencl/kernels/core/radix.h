@@ -20,6 +20,8 @@ typedef struct ocl_radix_plan {
 
 /* For `lines` lines of `size` items whose keys differ in the last `bits` bits. */
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow);
+/* The plan with so many bits instead: its kernels and its memory stay as they are. */
+void ocl_radix_plan_bits(ocl_radix_plan *plan, int bits);
 /* So many bits has a number. */
 int ocl_radix_bits(uint64_t largest);
 

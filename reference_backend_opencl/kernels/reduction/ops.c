@@ -132,5 +132,7 @@ static const ocl_op ops[] = {
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(histc), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_FLOATS | OCL_INTS,
      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY | GRAFT_CAP_MEMO_IGNORES_SCALARS},
+    {OCL_OP(bincount), .inputs = OCL_FLOATS | OCL_INTS, .outputs = OCL_BIT(I64) | OCL_BIT(F32) | OCL_BIT(F64),
+     .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };
 OCL_FAMILY(reduction, ops)
