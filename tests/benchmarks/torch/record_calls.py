@@ -1,7 +1,9 @@
 """Writes the calls that `graft warm` makes: record_calls.py | sort -u > sdk/cli/warm_calls.txt
 
 They are those that tiny models of all kinds (tiny_models.py) make in two training steps on a device, in the text form of
-calls (conformance/text/text.h): one for each op, dtypes, ranks and layouts, since compiled programs differ by these."""
+calls (conformance/text/text.h): one for each op, dtypes, ranks and layouts, since compiled programs differ by these,
+and each that the device took a further program for, since some differ by sizes, too. Which calls a model makes depends on
+what else is installed (DETR's loss wants scipy): compare with what is there before lines go."""
 
 import contextlib
 import os
@@ -13,6 +15,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "GRAFT_
 
 import tiny_transformers  # noqa: E402
 import torch  # noqa: E402
+import torch_graft  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 MODELS = """bert:BertForMaskedLM gpt2:GPT2LMHeadModel llama:LlamaForCausalLM mixtral:MixtralForCausalLM
@@ -27,6 +30,7 @@ FORMATS = {torch.contiguous_format: "'contiguous'", torch.preserve_format: "'pre
            torch.channels_last: "'channels_last'", torch.channels_last_3d: "'channels_last_3d'"}
 # What is no argument of an op in Graft, and what reads or makes memory only.
 DROPPED = {"layout", "pin_memory", "device", "non_blocking", "generator"}
+DEVICE = "graft:0"
 LIST = 8
 # Calls that recording misses: those of no tensor are ops that Graft does not have, and come to these; and a small sum of
 # long rows, whose program no model of the list asks for.
@@ -86,10 +90,19 @@ def kind_of(value):
     return type(value) if isinstance(value, float) else str(value)
 
 
-def functional(function):
-    """The op that a call in place comes to, whose id Graft has."""
+def functional(function, args):
+    """The op that a call in place comes to, whose id Graft has. Gradients of an index come to _index_put_impl, but
+    where a mode looks on (areAnyTensorSubclassLike in PyTorch): there they are index_put."""
     name, _, overload = str(function).removeprefix("aten.").partition(".")
+    if name.removesuffix("_") == "index_put" and args[3:] == (True,):
+        return "aten::_index_put_impl"
     return f"aten::{name.removesuffix('_')}" + ("" if overload == "default" else f".{overload}")
+
+
+def programs():
+    """How many the device has taken: one in a process, whether it was compiled or found."""
+    counts = torch_graft.statistics(DEVICE)
+    return counts.programs_built + counts.programs_loaded
 
 
 class Record(TorchDispatchMode):
@@ -98,16 +111,23 @@ class Record(TorchDispatchMode):
         self.calls, self.known = calls, known()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
+        kwargs, kind, text = kwargs or {}, None, None
         with contextlib.suppress(NotText, KeyError):
-            self.note(function, args, kwargs)
-        return function(*args, **kwargs)
+            kind, text = self.described(function, args, kwargs)
+        before = programs()
+        result = function(*args, **kwargs)
+        if text and kind not in self.calls:
+            self.calls[kind] = text
+        elif text and programs() != before:
+            self.calls[text] = text
+        return result
 
-    def note(self, function, args, kwargs):
+    def described(self, function, args, kwargs):
+        """(what calls like it have in common, its text), of a call that the device gets; else (None, None)."""
         tensors = [leaf for leaf in tiny_transformers.leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        name = functional(function)
+        name = functional(function, args)
         if not tensors or function.is_view or name not in self.known or name == "aten::_local_scalar_dense":
-            return
+            return None, None
         named = {key: value for key, value in kwargs.items() if key not in DROPPED and key != "out"}
         kind = str(function), tuple(map(kind_of, args)), tuple((key, kind_of(value)) for key, value in named.items())
         lists = str(function).startswith(("aten._foreach", "aten._fused"))
@@ -115,9 +135,8 @@ class Record(TorchDispatchMode):
             kind = str(function), tensors[0].dtype
             args = [arg[:LIST] if isinstance(arg, (list, tuple)) else arg for arg in args]
             named = {key: arg[:LIST] if isinstance(arg, (list, tuple)) else arg for key, arg in named.items()}
-        if kind not in self.calls:
-            words = [text_of(arg) for arg in args] + [f"{key}={text_of(value)}" for key, value in named.items()]
-            self.calls[kind] = " ".join([name, *words])
+        words = [text_of(arg) for arg in args] + [f"{key}={text_of(value)}" for key, value in named.items()]
+        return kind, " ".join([name, *words])
 
 
 def main():
@@ -133,7 +152,7 @@ def main():
             print(f"record_calls.py: {model} is left out: {error}", file=sys.stderr)
             continue
         with Record(calls):
-            tiny_transformers.two_steps(made, batch, "graft:0", torch.float32)
+            tiny_transformers.two_steps(made, batch, DEVICE, torch.float32)
         print(model, len(calls), file=sys.stderr)
         for call in list(calls.values())[written:]:
             print(call, flush=True)
