@@ -49,6 +49,23 @@ def test_a_new_process_finds_them(tmp_path):
     assert other.entries == first.entries and other.values == first.values, "made with other passes"
 
 
+def test_guards_that_pytorch_would_misread_are_not_kept(tmp_path):
+    """A convolution whose height or width has elements, and whose width is not 1, would be found for a width of 1."""
+    script = """
+        import torch, torch_graft
+        from torch._dynamo.utils import counters
+
+        compiled = torch.compile(torch.nn.functional.conv2d, backend="graft", dynamic=True)
+        weight = torch.randn(4, 3, 3, 3, device="graft")
+        for width in {widths}:
+            x = torch.randn(2, 3, 5, width, device="graft")
+            assert torch.equal(compiled(x, weight), torch.nn.functional.conv2d(x, weight)), width
+        print("entries", counters["aot_autograd"]["autograd_cache_hit"])
+    """
+    run(tmp_path, script.format(widths=(6, 3, 7)))
+    run(tmp_path, script.format(widths=(3, 6)))
+
+
 def test_they_can_be_switched_off(tmp_path):
     off = run(tmp_path, MODEL.format(options=""), TORCHINDUCTOR_AUTOGRAD_CACHE="0")
     assert off.entries == [0, 0, 0, 0] and not list(tmp_path.rglob("aotautograd"))

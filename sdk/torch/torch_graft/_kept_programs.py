@@ -11,6 +11,7 @@ import functools
 import hashlib
 from pathlib import Path
 
+import sympy
 import torch
 from torch._functorch import config as functorch_config
 from torch._inductor.output_code import OutputCode
@@ -47,6 +48,8 @@ class KeptProgram(OutputCode):
         from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
         from torch.fx._graph_pickler import GraphPickler, Options
 
+        if _guards_are_misread():
+            raise BypassAOTAutogradCache("one of its guards is an alternative, which PyTorch would misread")
         try:
             self.kept = GraphPickler.dumps(self.module, Options(ops_filter=_is_known))
         except Exception as error:  # tensors of the graph, values of a user's own: any class may refuse, in its own way
@@ -66,6 +69,14 @@ class KeptProgram(OutputCode):
 
     def set_triton_bundle(self, triton_bundle):
         """There is none."""
+
+
+def _guards_are_misread():
+    """Whether an entry would serve sizes that it does not hold for: PyTorch joins guards by "and", and those that are "or"
+    themselves stand there without brackets, so that what follows them is not asked (docs/found.md)."""
+    context = torch._guards.TracingContext.try_get()
+    sizes = context and context.fake_mode and context.fake_mode.shape_env
+    return sizes is not None and any(isinstance(guard.expr, sympy.Or) for guard in sizes.guards)
 
 
 def _is_known(name):
