@@ -352,6 +352,72 @@ def test_open_sizes_are_in_the_file(device, path):
             loaded(torch.randn(65, 5, 8, device=device))
 
 
+class Applied(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+RESAMPLED = {
+    **{f"{mode} by {factor}": dict(mode=mode, scale_factor=factor)
+       for mode in ("nearest", "nearest-exact", "bilinear", "bicubic", "area") for factor in (2, 1.5, 0.75)},
+    "to a size": dict(mode="bilinear", size=(8, 10)),
+    "corners": dict(mode="bilinear", scale_factor=(2, 3), align_corners=True),
+    "antialias": dict(mode="bilinear", scale_factor=0.5, antialias=True),
+    "factors anew": dict(mode="bilinear", scale_factor=1.5, recompute_scale_factor=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RESAMPLED)
+def test_resampling_follows_sizes(device, path, case):
+    model = Applied(lambda x: F.interpolate(x, **RESAMPLED[case]))
+    assert_open(model, path, device, (2, 3, 4, 5), (2, 3, 7, 9), (3, 3, 2, 3), (2, 3, 8, 4))
+
+
+@pytest.mark.parametrize("mode, rank", [("linear", 1), ("trilinear", 3), ("nearest", 1), ("nearest", 3)])
+def test_resampling_in_other_ranks(device, path, mode, rank):
+    model = Applied(lambda x: F.interpolate(x, scale_factor=2, mode=mode))
+    assert_open(model, path, device, *[(rows, 3, *sizes[:rank]) for rows, sizes in ((2, (4, 5, 6)), (3, (7, 2, 3)))])
+
+
+def test_a_size_by_a_formula_and_stacks(device, path):
+    def function(x):
+        wide = F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] + 3), mode="bilinear")
+        return wide, torch.stack([x, x + 1], 1), torch.stack([x, x.mul(2), x], -1), torch.stack([x])
+
+    assert_open(Applied(function), path, device, (2, 3, 4, 5), (3, 3, 7, 2))
+
+
+def test_a_factor_that_rounds_is_refused(device, path):
+    """0.7 of 10 is 7 in floating point, and less than 7 as it is."""
+    model = Applied(lambda x: F.interpolate(x, scale_factor=0.7, mode="bilinear"))
+    text = refused(exported_at_all_sizes(model, torch.randn(2, 3, 10, 10, device=device)), path)
+    assert "its sizes are open until a run, and the size" in text and "0.7" in text
+
+
+def test_sizes_without_a_least_begin_at_two(device, path):
+    """torch.export does not say that its program holds for 1."""
+    torch_graft.save(exported_at_all_sizes(Applied(torch.relu), torch.randn(4, 3, device=device)), path)
+    with pytest.raises(RuntimeError, match="dimension 0 is 1, and the size x.0 goes from 2 to"):
+        torch_graft.load_graph(path)(torch.randn(1, 3, device=device))
+
+
+def exported_at_all_sizes(model, x):
+    open_dims = {d: torch.export.Dim.DYNAMIC for d in range(x.dim()) if d != 1}
+    return torch.export.export(model, (x,), dynamic_shapes={"x": open_dims})
+
+
+def assert_open(model, path, device, *shapes):
+    torch_graft.save(exported_at_all_sizes(model, torch.randn(shapes[0], device=device)), path)
+    loaded = torch_graft.load_graph(path)
+    for shape in shapes:
+        x = torch.randn(shape, device=device)
+        assert_gives(loaded(x), model(x))
+
+
 def test_state_is_written_at_all_sizes(device, path):
     class Counted(torch.nn.Module):
         def __init__(self):

@@ -148,9 +148,10 @@ def _exported(program):
 
 
 def _composites():
-    """How ops that are only names for others become these."""
+    """How ops that are only names for others become these. Resampling stays: its parts would be other arithmetic."""
     table = torch.export.default_decompositions()
-    return {op: table[op] for op in list(table) if isinstance(op, torch._ops.OpOverload) and op._can_decompose()}
+    ops = [op for op in table if isinstance(op, torch._ops.OpOverload) and op._can_decompose()]
+    return {op: table[op] for op in ops if op not in _open_sizes.RESAMPLED}
 
 
 def _tensors_of(program):

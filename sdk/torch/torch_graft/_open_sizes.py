@@ -4,6 +4,7 @@ is computed of them its formulas, and each node a call of libgraft's own op, whi
 What can't be said so raises NotSayable, with the reason; the caller records a graph for each size then.
 """
 
+import fractions
 import operator
 
 import sympy
@@ -79,6 +80,10 @@ class Sizes:
         return self.known[expression]
 
     def _formula(self, expression):
+        scaled = _scaled(expression)
+        if scaled:
+            size, factor = scaled
+            return self._call(_DIV, self._call(_MUL, self.of(size), factor.numerator), factor.denominator)
         op = next((op for kind, op in _OPS.items() if isinstance(expression, kind)), None)
         if isinstance(expression, sympy.Pow) and expression.exp.is_Integer and expression.exp > 0:
             op, args = _MUL, [expression.base] * int(expression.exp)
@@ -101,6 +106,19 @@ _OPS = {sympy.Add: _ADD, sympy.Mul: _MUL, sympy.Pow: _MUL, functions.FloorDiv: _
         functions.Mod: _MOD, functions.PythonMod: _MOD, sympy.Min: _MIN, sympy.Max: _MAX, functions.Min: _MIN,
         functions.Max: _MAX}  # fmt: skip
 _PLAIN = {_ADD: operator.add, _MUL: operator.mul, _DIV: operator.floordiv, _MOD: operator.mod, _MIN: min, _MAX: max}
+
+
+def _scaled(expression):
+    """A size and a factor, of their product rounded down; None where it is no such product, or where floating point
+    may round it to another number than whole numbers give. A factor of few bits is exact: 1.5 is, 0.7 is not."""
+    if not isinstance(expression, (functions.TruncToInt, functions.FloorToInt)):
+        return None
+    number, product = expression.args[0].as_coeff_Mul()
+    if not isinstance(product, functions.ToFloat) or not number.is_Float:
+        return None
+    size, factor = product.args[0], fractions.Fraction(float(number))
+    is_exact = 0 < factor.numerator < 2**20 and factor.denominator < 2**20
+    return (size, factor) if is_exact and size.is_nonnegative else None
 
 
 def _is_plain(*numbers):
@@ -293,7 +311,32 @@ def _batch_norm(recorder, fake, value, weight, bias, mean, var, training, moment
     return [*results, mean, var]
 
 
+def _stack(recorder, fake, values, dim=0):
+    return recorder.op(aten.cat.default, [recorder.op(aten.unsqueeze.default, value, dim) for value in values], dim)
+
+
+def _resampled(op):
+    """What takes sizes or factors, as the op that takes both."""
+
+    def rewrite(recorder, fake, value, sizes, *rest):
+        *corners, factors = rest  # align_corners, where there is one
+        sizes = recorder.sizes.numbers(fake.shape[2:]) if sizes is None else sizes
+        return recorder.op(op, value, sizes, *corners, *(factors or ()))
+
+    return rewrite
+
+
+RESAMPLED = {
+    getattr(aten, name).vec: getattr(aten, name).default
+    for name in ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+                 "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+                 "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "_upsample_bilinear2d_aa",
+                 "_upsample_bicubic2d_aa")
+}  # fmt: skip
+
 _REWRITES = {
+    aten.stack.default: _stack,
+    **{vec: _resampled(op) for vec, op in RESAMPLED.items()},
     aten._native_batch_norm_legit_functional.default: _batch_norm,
     aten.t.default: _t,
     aten.transpose.int: lambda recorder, fake, value, first, second: _permuted(recorder, value, first, second),
