@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from torch_graft import _device, _open_sizes, _program
 from torch_graft._device import is_ours
+from torch_graft._layouts import hint_of, memory_of
 
 
 def save(program, path, args=None, kwargs=None, state=None):
@@ -163,7 +164,7 @@ def _add_argument(traced, node, argument):
     value = node.meta.get("val")
     if isinstance(argument, TensorArgument):
         _check_sizes(node, value)
-        sizes, strides = ([_program._hint(number) for number in numbers] for numbers in (value.shape, value.stride()))
+        sizes, strides = ([hint_of(number) for number in numbers] for numbers in (value.shape, value.stride()))
         traced.inputs[node] = node.name, torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
     elif isinstance(value, torch.types.py_sym_types):
         _refuse(f"input {node.name} is a number that is open until a run", "export with that number")
@@ -451,7 +452,7 @@ def _output_value(name, node, value):
 
 def _record_nodes(module, values, outputs):
     """Calls the nodes of a graph with the values of others; gives what the graph returns."""
-    memories = {_program._memory(value) for value in values.values() if isinstance(value, torch.Tensor)}
+    memories = {memory_of(value) for value in values.values() if isinstance(value, torch.Tensor)}
     for node in module.graph.nodes:
         if node in values or node.op == "placeholder":
             continue

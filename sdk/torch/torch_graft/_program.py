@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from torch_graft import _device, _open_sizes, _rng_ops
+from torch_graft._layouts import as_expected, is_view, memory_of, strides_of
 from torch_graft._nodes import is_number, is_part, is_tensor, why_not
 from torch_graft._warning import first_line
 
@@ -209,8 +210,8 @@ class _Call:
         kwargs = map_arg(self.node.kwargs, lambda node: env[slots[node]])
         value = _call(self.node, self.function, args, kwargs)
         if type(value) is torch.Tensor:
-            given = [_memory(each) for each in pytree.tree_leaves((args, kwargs)) if type(each) is torch.Tensor]
-            value = _as_expected(self.node, value, given)
+            given = [memory_of(each) for each in pytree.tree_leaves((args, kwargs)) if type(each) is torch.Tensor]
+            value = as_expected(self.node, value, given)
         env[self.slot] = value
 
 
@@ -468,7 +469,7 @@ def _record(piece, numbers, tensors):
             values[node] = recording.input(node.name, tensor)
         for i in _donors(piece, tensors):
             recording.donate(i)
-        memories, outputs = {_memory(values[node]) for node in piece.inputs}, set(piece.outputs)
+        memories, outputs = {memory_of(values[node]) for node in piece.inputs}, set(piece.outputs)
         recording.begin()
         try:
             for node in piece.nodes:
@@ -527,10 +528,10 @@ def _record_open(piece, numbers, tensors):
 def _record_open_node(recorder, node, is_output):
     recorder.record(node)
     fake, value = node.meta.get("val"), recorder.values[node]
-    if not isinstance(fake, torch.Tensor) or _is_view(node) or _writes(node):
+    if not isinstance(fake, torch.Tensor) or is_view(node) or _writes(node):
         return
-    if is_output or any(_is_view(user) for user in node.users):
-        strides = _strides_of(fake, value.sizes)
+    if is_output or any(is_view(user) for user in node.users):
+        strides = strides_of(fake, value.sizes)
         if strides is not None and not _open_sizes.lies_so(value, strides):
             recorder.values[node] = recorder.made_dense(node, value, strides)
 
@@ -543,7 +544,7 @@ def _writes(node):
 def _donors(piece, tensors):
     """Inputs that the program itself made, or saved in its forward, that are all of their memory, and that nobody uses
     behind the piece: a run may have them to itself. Of others, parameters for one, somebody else has hold."""
-    memories = [_memory(tensor) for tensor in tensors]
+    memories = [memory_of(tensor) for tensor in tensors]
     for i, (node, tensor) in enumerate(zip(piece.inputs, tensors)):
         given = node.op == "placeholder" and node.target.startswith(("primals", "tangents"))
         is_all = tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
@@ -570,64 +571,9 @@ def _record_node(node, values, memories, outputs):
     kwargs = map_arg(node.kwargs, values.__getitem__)
     try:
         value = node.target(*args, **kwargs)
-        if type(value) is torch.Tensor and (node in outputs or any(_is_view(user) for user in node.users)):
-            value = _as_expected(node, value, memories)
+        if type(value) is torch.Tensor and (node in outputs or any(is_view(user) for user in node.users)):
+            value = as_expected(node, value, memories)
     except Exception as error:
         raise _Refused(node, first_line(error)) from None
-    memories.update(_memory(each) for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor))
+    memories.update(memory_of(each) for each in pytree.tree_leaves(value) if isinstance(each, torch.Tensor))
     return value
-
-
-# --- strides ---
-
-
-def _is_view(node):
-    """Whether it looks at the memory of what it takes, and so depends on how that lies."""
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return False
-    return any(each.alias_info and not each.alias_info.is_write for each in node.target._schema.arguments)
-
-
-def _memory(tensor):
-    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else None
-
-
-def _as_expected(node, value, memories):
-    """A new tensor lies as the rest of the program was told that it does."""
-    strides = _strides_of(node.meta.get("val"), value.shape)
-    if strides is None or _memory(value) in memories or _lies_so(value, strides):
-        return value
-    return torch.empty_strided(value.shape, strides, dtype=value.dtype, device=value.device).copy_(value)
-
-
-def _lies_so(value, strides):
-    return value.numel() == 0 or all(
-        size <= 1 or is_stride == stride for size, is_stride, stride in zip(value.shape, value.stride(), strides)
-    )
-
-
-def _strides_of(fake, sizes):
-    """The strides of a fake tensor, where its sizes are these; None where that is not known."""
-    if not isinstance(fake, torch.Tensor) or fake.layout != torch.strided or fake.dim() != len(sizes):
-        return None
-    strides = [_hint(stride) for stride in fake.stride()]
-    if all(isinstance(number, int) for number in (*fake.shape, *fake.stride())):
-        return strides
-    fake_sizes = [_hint(size) for size in fake.shape]
-    if None in strides or None in fake_sizes:
-        return None
-    order = sorted(range(len(sizes)), key=lambda i: (strides[i], fake_sizes[i]))
-    dense_here, dense_there, result = 1, 1, [0] * len(sizes)
-    for i in order:
-        if fake_sizes[i] > 1 and strides[i] != dense_there:
-            return None
-        result[i] = dense_here
-        dense_here *= sizes[i]
-        dense_there *= fake_sizes[i]
-    return result
-
-
-def _hint(number):
-    if isinstance(number, int):
-        return number
-    return number.node.hint if isinstance(number.node.hint, int) else None

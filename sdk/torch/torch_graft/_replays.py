@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from torch_graft import _program
 from torch_graft._device import library
+from torch_graft._layouts import is_view
 from torch_graft._warning import first_line
 from torch_graft.streams import Stream, StreamContext
 
@@ -209,7 +210,7 @@ def _written(plan):
     written = set()
     for node in plan.nodes:
         for value in _written_by(node):
-            while value not in places and _program._is_view(value) and value.all_input_nodes:
+            while value not in places and is_view(value) and value.all_input_nodes:
                 value = value.all_input_nodes[0]
             if value in places:
                 written.add(places[value])
