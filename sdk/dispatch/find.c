@@ -73,7 +73,9 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
   call->device = dsp_device_of_call(call);
   status = check_devices(call);
   if (!status) status = check_numbers(call);
-  return status ? status : call->def->infer(call);
+  if (!status) status = call->def->infer(call);
+  for (int i = 0; !status && i < schema->nargs; i++) call->args[i] = op_wrapped_number(call, i, call->args[i]);
+  return status;
 }
 
 /* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */
@@ -84,7 +86,10 @@ void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs
     uint8_t kind = schema->args[i].kind;
     if (!(data >> kind & 1)) {
       bool late = plan->late >> i & 1;
-      full[i] = late ? dsp_complete_number(&schema->args[i], i < nargs ? &args[i] : NULL) : plan->call.args[i];
+      full[i] = plan->call.args[i];
+      if (late)
+        full[i] =
+            op_wrapped_number(&plan->call, (int)i, dsp_complete_number(&schema->args[i], i < nargs ? &args[i] : NULL));
       continue;
     }
     full[i] = i < nargs ? args[i] : (graft_value){0};
@@ -97,6 +102,7 @@ void dsp_full_args(const dsp_plan *plan, const graft_value *args, uint32_t nargs
                                          : full[i].kind == GRAFT_VALUE_INT ? graft_scalar_int(args[i].as.i)
                                                                            : graft_scalar_bool(args[i].as.i != 0)}};
     }
+    if (full[i].kind == GRAFT_VALUE_SCALAR) full[i] = op_wrapped_number(&plan->call, (int)i, full[i]);
   }
 }
 

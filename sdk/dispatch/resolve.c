@@ -254,6 +254,14 @@ static void materialise_number(const resolver *r, dsp_operand *o) {
   if (r->call->def->flags & OP_ELEMENTWISE) set_view(o, out->ndim, out->sizes, zeros);
 }
 
+/* An integer tensor in host memory, of another integer dtype than is computed in: its value is not known here. */
+static bool may_wrap(const resolver *r, const dsp_operand *o) {
+  const graft_dtype compute = r->call->compute;
+  return compute && dt_is_integral(compute, false) && r->call->args[o->arg].kind == GRAFT_VALUE_TENSOR &&
+         dt_is_integral(o->dtype, false) && o->dtype != compute &&
+         op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'b';
+}
+
 /* Sets of dtypes speak of values; masks and indices come whatever they say. */
 static bool takes_dtype(const resolver *r, const dsp_operand *o) {
   const op_schema *schema = r->call->schema;
@@ -266,7 +274,8 @@ static bool settle_operands(resolver *r) {
   bool elementwise = r->call->def->flags & OP_ELEMENTWISE;
   for (uint32_t i = 0; i < r->plan->noperands; i++) {
     dsp_operand *o = &r->plan->operands[i];
-    if (o->action == DSP_HOST_VALUE && !(r->caps.flags & GRAFT_CAP_HOST_VALUE)) materialise_number(r, o);
+    if (o->action != DSP_HOST_VALUE) continue;
+    if (!(r->caps.flags & GRAFT_CAP_HOST_VALUE) || may_wrap(r, o)) materialise_number(r, o);
   }
   if (elementwise) normalise_elementwise(r->plan);
   r->plan->checks_indices = (r->caps.flags & GRAFT_CAP_HOST_CHECKS_INDICES) && op_schema_has_indices(r->call->schema);

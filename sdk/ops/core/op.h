@@ -208,6 +208,10 @@ graft_dtype op_promote_tensors(const op_call *call);
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
+/* An argument's value as it takes part in the call: an integer that promotes with tensors is brought to the dtype
+ * computed in, modulo 2 to its bits, as PyTorch makes an element of it; else kernels that compute in wider integers
+ * would have another result. The call has been through its rule. */
+graft_value op_wrapped_number(const op_call *call, int arg, graft_value value);
 
 /* An int list that is a shape: at most GRAFT_MAX_DIMS sizes, none negative, and a number of elements. */
 graft_status op_check_sizes(const op_call *call, int arg);

@@ -63,6 +63,28 @@ graft_dtype op_promote_tensors(const op_call *call) {
   return combine(combine(c.dimensioned, c.rank0), c.number);
 }
 
+static int64_t wrapped(int64_t number, graft_dtype dtype) {
+  switch (dtype) {
+    case GRAFT_U8: return (uint8_t)number;
+    case GRAFT_I8: return (int8_t)number;
+    case GRAFT_U16: return (uint16_t)number;
+    case GRAFT_I16: return (int16_t)number;
+    case GRAFT_U32: return (uint32_t)number;
+    case GRAFT_I32: return (int32_t)number;
+    default: return number;
+  }
+}
+
+graft_value op_wrapped_number(const op_call *call, int arg, graft_value value) {
+  if (value.kind != GRAFT_VALUE_SCALAR || value.as.scalar.dtype != GRAFT_I64) return value;
+  if (!(call->def->flags & OP_PROMOTES_NUMBERS)) return value;
+  /* A condition is no operand. */
+  if (call->schema->args[arg].kind == OPK_TENSOR && op_role(call->schema, call->def, (uint32_t)arg) != 'b')
+    return value;
+  value.as.scalar.value.i = wrapped(value.as.scalar.value.i, call->compute);
+  return value;
+}
+
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
   graft_scalar number = op_scalar(call, arg);
   if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;

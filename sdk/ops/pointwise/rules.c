@@ -28,6 +28,18 @@ static graft_status check_real_numbers(const op_call *c) {
   return GRAFT_OK;
 }
 
+/* An integer that stands beside the operands must be one that integer operands can hold, too; what stands in an
+ * operand's place wraps. Late numbers are not looked at. */
+static graft_status check_numbers_fit(const op_call *c) {
+  graft_status status = GRAFT_OK;
+  if (c->def->flags & OP_LATE_NUMBERS || !dt_is_integral(c->compute, false)) return status;
+  for (int i = X + 1; !status && i < c->schema->nargs; i++) {
+    bool whole = c->schema->args[i].kind == OPK_SCALAR && op_scalar(c, i).dtype == GRAFT_I64;
+    if (whole) status = op_number_fits(c, i, c->compute);
+  }
+  return status;
+}
+
 graft_status pw_check_one_dtype(op_call *c) {
   const graft_tensor *a = op_tensor(c, X), *b = op_tensor(c, Y);
   return a && b && a->dtype == b->dtype ? GRAFT_OK : op_error(c, "expected one dtype (%s)", op_show_tensors(c));
@@ -50,6 +62,7 @@ graft_status pw_infer(op_call *c) {
   c->out[OUT].dtype = dtype;
   if ((status = check_real_numbers(c))) return status;
   if (row->check && (status = row->check(c))) return status;
+  if ((status = check_numbers_fit(c))) return status;
   dtype = row->promo == PW_REAL || row->promo == PW_ANGLE ? dt_real(c->compute) : c->compute;
   if (row->promo == PW_SECOND) dtype = op_tensor(c, Y)->dtype;
   if (row->promo == PW_COMPLEX) dtype = dt_complex(c->compute);

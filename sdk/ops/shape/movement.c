@@ -154,12 +154,23 @@ static int64_t negative_part(int64_t x) {
   return x >= 0 ? 0 : x == INT64_MIN ? INT64_MAX : -x;
 }
 
+/* Unlike other fills PyTorch's takes no negative number for an unsigned dtype here. */
+static graft_status check_pad_value(const op_call *c, graft_dtype dtype) {
+  graft_scalar value = op_scalar(c, ARG_constant_pad_nd_value);
+  if (!dt_is_integral(dtype, false)) return GRAFT_OK;
+  if (dt_is_unsigned(dtype) && dt_scalar_value(&value).re < 0)
+    return op_error(c, "value is %Lg; expected 0 or more for %s", dt_scalar_value(&value).re, graft_dtype_name(dtype));
+  return op_number_fits(c, ARG_constant_pad_nd_value, dtype);
+}
+
 static graft_status infer_pad(op_call *c) {
   const in_constant_pad_nd in = in_constant_pad_nd_of(c->args);
   uint32_t count = in.pad_count;
   if (count % 2 || count / 2 > (uint32_t)in.self->ndim) {
     return op_error(c, "pad has %u items; expected two for each of at most %d dims", count, in.self->ndim);
   }
+  graft_status status = check_pad_value(c, in.self->dtype);
+  if (status) return status;
   padding p = padding_of(&c->args[ARG_constant_pad_nd_pad], in.self->ndim);
   graft_tensor cut = *in.self; /* its shape only */
   int64_t sizes[GRAFT_MAX_DIMS];

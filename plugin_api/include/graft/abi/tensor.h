@@ -31,7 +31,8 @@ typedef struct graft_dl_tensor {
 typedef uint32_t graft_tensor_flags;
 enum {
   /* dl.data is a pointer to one element in host memory, readable until the slot returns, to be used as a number; ndim
-   * is 0. Only sent for an op whose capabilities say GRAFT_CAP_HOST_VALUE. */
+   * is 0. Only sent for an op whose capabilities say GRAFT_CAP_HOST_VALUE. Where the op computes in an integer dtype,
+   * an integer is one of that dtype's: the host wraps others, 300 beside u8 to 44. */
   GRAFT_TENSOR_HOST_VALUE = 0x1
 };
 

@@ -1,0 +1,91 @@
+"""Python numbers that a tensor's integer dtype can't hold: PyTorch wraps those that stand in an operand's place and
+refuses others; what its CPU does with a call, the device does."""
+
+import functools
+
+import pytest
+import torch
+import torch_graft
+
+NUMBERS = (-300, -129, -3, -1, 127, 128, 255, 256, 300, 2**31, 2**40)
+ELEMENTS = {
+    torch.uint8: (1, 2, 3, 5, 127, 128, 200, 255),
+    torch.int8: (-127, -5, -1, 2, 1, 3, 5, 127),
+    torch.int16: (-32767, -300, -1, 2, 1, 5, 300, 32767),
+    torch.int32: (-(2**31) + 5, -300, -1, 2, 1, 5, 300, 2**31 - 1),
+}
+
+
+def named(name):
+    return lambda x, n: getattr(torch, name)(x, n)
+
+
+def in_place(name):
+    return lambda x, n: getattr(x.clone(), name)(n)
+
+
+def of_list(name):
+    return lambda x, n: getattr(torch, name)([x, x], n)[1]
+
+
+NAMES = """add sub mul div floor_divide remainder fmod bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+    bitwise_right_shift eq ne lt le gt ge pow clamp_min clamp_max isin rsub""".split()
+IN_PLACE = "add_ mul_ floor_divide_ remainder_ fmod_ lt_ ge_ pow_ fill_ clamp_min_ bitwise_xor_".split()
+LISTS = "_foreach_add _foreach_mul _foreach_pow _foreach_clamp_max _foreach_maximum".split()
+CALLS = {
+    **{name: named(name) for name in NAMES},
+    **{name: in_place(name) for name in IN_PLACE},
+    **{name: of_list(name) for name in LISTS},
+    "number // x": lambda x, n: n // x,
+    "number % x": lambda x, n: torch.remainder(n, x),
+    "number ** x": lambda x, n: torch.pow(n, x),
+    "number >> x": lambda x, n: torch.bitwise_right_shift(n, x),
+    "div, floor": lambda x, n: torch.div(x, n, rounding_mode="floor"),
+    "div, trunc": lambda x, n: torch.div(x, n, rounding_mode="trunc"),
+    "clamp": lambda x, n: torch.clamp(x, n, n + 5),
+    "where": lambda x, n: torch.where(x > 3, x, n),
+    "masked_fill": lambda x, n: x.masked_fill(x > 3, n),
+    "full_like": torch.full_like,
+    "pad": lambda x, n: torch.nn.functional.pad(x, (1, 1), value=n),
+    "threshold": lambda x, n: torch.nn.functional.threshold(x, n, 7),
+    "addmm, beta": lambda x, n: torch.addmm(x.view(1, -1), x.view(-1, 1)[:1], x.view(1, -1), beta=n),
+    "index_add": lambda x, n: x.index_add(0, torch.tensor([0, 2], device=x.device), x[:2], alpha=n),
+    "lt, out": lambda x, n: torch.lt(x, n, out=torch.empty(x.shape, dtype=torch.bool, device=x.device)),
+    "rank 0 on the CPU, lt": lambda x, n: x < torch.tensor(n),
+    "rank 0 on the CPU, minimum": lambda x, n: torch.minimum(x, torch.tensor(n)),
+    "rank 0 on the CPU, remainder": lambda x, n: x % torch.tensor(n),
+}
+
+
+def outcome(call, x, n):
+    """What the call gives, or None where it is refused, be that when its work is waited for."""
+    try:
+        return call(x, n).cpu()
+    except RuntimeError:
+        return None
+
+
+def agree(ours, expected):
+    if ours is None or expected is None:
+        return ours is expected
+    if ours.dtype != expected.dtype or ours.shape != expected.shape:
+        return False
+    return torch.allclose(ours, expected, rtol=1e-6) if ours.is_floating_point() else torch.equal(ours, expected)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
+def test_numbers_beyond_a_dtype(device, name, dtype):
+    x, call = torch.tensor(ELEMENTS[dtype], dtype=dtype), functools.partial(outcome, CALLS[name])
+    torch_graft.reset_fallbacks()
+    different = [n for n in NUMBERS if not agree(call(x.to(device), n), call(x, n))]
+    assert different == []
+    assert torch_graft.fallbacks() == []
+
+
+def test_the_next_number_of_a_plan_wraps_too(device):
+    """Numbers of such calls are not in a plan's key."""
+    x = torch.tensor([1, 200], dtype=torch.uint8)
+    for n in (3, 300, -3, 256 + 201):
+        assert torch.equal((x.to(device) < n).cpu(), x < n)
+        assert torch.equal(torch.ops.aten.remainder.Scalar(x.to(device), n).cpu(), torch.ops.aten.remainder.Scalar(x, n))
