@@ -55,16 +55,18 @@ typedef struct cf_case {
 /* What the last two dims are. Such a tensor is never expanded, which would make its matrices singular. */
 typedef enum cf_matrices {
   CF_ANY_MATRIX,
-  CF_GENERAL,   /* as drawn */
-  CF_ALIKE,     /* one number: of rank one, and soon nothing is left of it but roundings of roundings */
-  CF_HERMITIAN, /* its own adjoint */
-  CF_DEFINITE,  /* and with eigenvalues of 1 and more */
-  CF_DOMINANT,  /* a diagonal of 1 and more, sums of about 1 beside it: triangles of it are well conditioned, too */
-  CF_FACTOR,    /* and a diagonal of real numbers, as Cholesky's factors have */
-  CF_PIVOTS,    /* of the last dim: 1-based, none before its own place */
-  CF_PAIRS,     /* likewise, and two of four are one negative pivot */
-  CF_APART,     /* no matrix: of the integers below the bound none twice among as many that follow each other */
-  CF_RISING     /* no matrix: integers from 0 to the last below the bound, none before a smaller one */
+  CF_GENERAL,    /* as drawn */
+  CF_ALIKE,      /* one number: of rank one, and soon nothing is left of it but roundings of roundings */
+  CF_HERMITIAN,  /* its own adjoint */
+  CF_DEFINITE,   /* and with eigenvalues of 1 and more */
+  CF_DOMINANT,   /* a diagonal of 1 and more, sums of about 1 beside it: triangles of it are well conditioned, too */
+  CF_FACTOR,     /* and a diagonal of real numbers, as Cholesky's factors have */
+  CF_PIVOTS,     /* of the last dim: 1-based, none before its own place */
+  CF_PAIRS,      /* likewise, and two of four are one negative pivot */
+  CF_REFLECTORS, /* below the diagonal vectors of the length that makes a reflector with any of CF_SCALES unitary */
+  CF_SCALES,     /* of the last dim: what LAPACK calls tau */
+  CF_APART,      /* no matrix: of the integers below the bound none twice among as many that follow each other */
+  CF_RISING      /* no matrix: integers from 0 to the last below the bound, none before a smaller one */
 } cf_matrices;
 
 /* What stands behind a tensor in a row's text. */

@@ -154,7 +154,7 @@ enum {
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
  *   <A..B  numbers in [A, B)   ^  one in 16 is +inf
  *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges
- *   ~pairs  those of an LDL factor
+ *   ~pairs  those of an LDL factor   ~reflectors with ~scales  factors of Q as LAPACK has them: each is unitary
  *   <N~apart  integers in [0, N), none twice among N that follow each other
  *   <N~rising  integers from 0 to N - 1, none before a smaller one */
 typedef struct cf_op {

@@ -28,9 +28,9 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
 }
 
 static const char *const cf_kinds[] = {
-    [CF_GENERAL] = "general",   [CF_ALIKE] = "alike",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
-    [CF_DOMINANT] = "dominant", [CF_FACTOR] = "factor", [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
-    [CF_APART] = "apart",       [CF_RISING] = "rising"};
+    [CF_GENERAL] = "general",       [CF_ALIKE] = "alike",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
+    [CF_DOMINANT] = "dominant",     [CF_FACTOR] = "factor", [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
+    [CF_REFLECTORS] = "reflectors", [CF_SCALES] = "scales", [CF_APART] = "apart",         [CF_RISING] = "rising"};
 
 static cf_matrices cf_read_kind(const char *word, size_t length) {
   for (int k = CF_GENERAL; k <= CF_RISING; k++)
@@ -146,8 +146,9 @@ static bool cf_apply_layout(cf_call *call, int layout) {
     txt_tensor *t = &call->specs[i];
     bool plain = t->offset == 0 && tns_is_contiguous(t->ndim, t->sizes, t->strides);
     if (!plain || tns_numel(t->ndim, t->sizes) == 0) continue;
-    if (layout == CF_EXPANDED && (cf_call_mutates(call, i) || call->notes[i].distinct || call->notes[i].matrices))
-      continue;
+    cf_matrices kind = call->notes[i].matrices;
+    bool whole = call->notes[i].distinct || (kind && kind != CF_SCALES); /* any scale serves any reflector */
+    if (layout == CF_EXPANDED && (cf_call_mutates(call, i) || whole)) continue;
     if (layout < CF_OUT) changed |= cf_restride(t, layout);
   }
   return changed;

@@ -238,6 +238,38 @@ static void cf_make_pivots(cf_array *a, bool pairs) {
   }
 }
 
+/* I - tau x x^H is unitary where |tau|^2 x^H x = 2 re tau. x is 1 and what stands below the diagonal: with a sum of
+ * squares of 3 there both 1/2 and (1 +- i)/4 are such taus, so that one tensor may be filled without the other. A
+ * vector of no length, such as that of the last row, gives a factor that shrinks. */
+enum { CF_REFLECTOR_SQUARES = 3 };
+
+static void cf_make_reflectors(cf_array *a) {
+  if (a->ndim < 2 || a->numel == 0) return;
+  int64_t rows = a->sizes[a->ndim - 2], columns = a->sizes[a->ndim - 1];
+  for (int64_t at = 0; at < a->numel; at += rows * columns)
+    for (int64_t j = 0; j < columns; j++) {
+      dt_value *column = a->v + at + j;
+      long double squares = 0;
+      for (int64_t i = j + 1; i < rows; i++) {
+        long double size = cf_modulus(column[i * columns]);
+        squares += size * size;
+      }
+      long double scale = squares > 0 ? sqrtl(CF_REFLECTOR_SQUARES / squares) : 0;
+      for (int64_t i = j + 1; i < rows; i++) column[i * columns].re *= scale, column[i * columns].im *= scale;
+    }
+}
+
+static void cf_make_scales(cf_array *a) {
+  bool complex = dt_is_complex(a->dtype);
+  for (int64_t i = 0; i < a->numel; i++)
+    a->v[i] = complex ? (dt_value){0.25L, i % 3 ? 0.25L : -0.25L} : (dt_value){0.5L, 0};
+}
+
+static void cf_round_all(cf_array *a) {
+  graft_dtype real = dt_real(a->dtype);
+  for (int64_t i = 0; i < a->numel; i++) a->v[i] = (dt_value){dt_round(real, a->v[i].re), dt_round(real, a->v[i].im)};
+}
+
 static void cf_make_alike(cf_array *a) {
   int64_t each = a->ndim < 2 ? 1 : a->sizes[a->ndim - 1] * a->sizes[a->ndim - 2];
   for (int64_t i = 0; i < a->numel; i++) a->v[i] = a->v[i / each * each];
@@ -246,6 +278,8 @@ static void cf_make_alike(cf_array *a) {
 void cf_fill_matrices(cf_array *a, cf_matrices kind) {
   if (kind == CF_ALIKE) cf_make_alike(a);
   if (kind == CF_PIVOTS || kind == CF_PAIRS) cf_make_pivots(a, kind == CF_PAIRS);
+  if (kind == CF_REFLECTORS) cf_make_reflectors(a), cf_round_all(a);
+  if (kind == CF_SCALES) cf_make_scales(a);
   if (kind >= CF_PIVOTS || kind < CF_HERMITIAN || a->ndim < 2 || a->numel == 0) return;
   int64_t size = a->sizes[a->ndim - 1];
   if (a->sizes[a->ndim - 2] != size) return;
@@ -255,8 +289,7 @@ void cf_fill_matrices(cf_array *a, cf_matrices kind) {
     if (kind >= CF_DOMINANT) cf_make_dominant(a, q, b, kind == CF_FACTOR);
     if (kind == CF_DEFINITE) cf_make_definite(a, q, b);
   }
-  graft_dtype real = dt_real(a->dtype);
-  for (int64_t i = 0; i < a->numel; i++) a->v[i] = (dt_value){dt_round(real, a->v[i].re), dt_round(real, a->v[i].im)};
+  cf_round_all(a);
 }
 
 void cf_fill_hermitian(cf_array *a) {
