@@ -177,6 +177,19 @@ static void cf_check_triangle(cf_matrix r, int64_t b, cf_verdict *v) {
       cf_hold(v, "R below its diagonal", b, i, j, cabsl(cf_part(r, i, j)), 0);
 }
 
+/* R^H R = A^H A: with A + E = Q R and an orthogonal Q, both sides differ by A^H E + E^H A to first order, where E is
+ * within the limit of A's norm. */
+static void cf_check_gram(cf_matrix a, cf_matrix r, int64_t b, long double limit, cf_verdict *v) {
+  long double norm = cf_norm(a);
+  for (int64_t i = 0; i < a.columns; i++)
+    for (int64_t j = 0; j <= i && v->ok; j++) {
+      cf_complex sum = 0;
+      for (int64_t k = 0; k < r.rows; k++) sum += conjl(cf_part(r, k, i)) * cf_part(r, k, j);
+      for (int64_t k = 0; k < a.rows; k++) sum -= conjl(cf_part(a, k, i)) * cf_part(a, k, j);
+      cf_hold(v, "R^H R - A^H A", b, i, j, cabsl(sum), 2 * limit * norm * norm);
+    }
+}
+
 void cf_qr_property(const cf_check *check, const cf_array *results, cf_verdict *v) {
   const cf_array *a = &check->in[0], *q = cf_result_named(check, results, "Q"),
                  *r = cf_result_named(check, results, "R");
@@ -184,7 +197,10 @@ void cf_qr_property(const cf_check *check, const cf_array *results, cf_verdict *
     cf_matrix given = cf_matrix_of(a, b), triangle = cf_matrix_of(r, b);
     long double limit = cf_orthogonal_limit(check, given);
     cf_check_triangle(triangle, b, v);
-    if (q->ndim < 2) continue; /* R alone */
+    if (q->ndim < 2) { /* R alone */
+      cf_check_gram(given, triangle, b, limit, v);
+      continue;
+    }
     cf_check_orthogonal("Q^H Q - I", cf_matrix_of(q, b), false, b, limit, v);
     cf_check_product("A - Q R", given, cf_matrix_of(q, b), NULL, triangle, b, limit, v);
   }
