@@ -234,6 +234,17 @@ static uint32_t count_of(cf_selection s) {
   return w.count;
 }
 
+/* What is broken must show at the level that is run when none is named. */
+START_TEST(smoke_leaves_no_op_out) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    const cf_selection must = {.level = CF_MUSTPASS, .ops = all[i].name}, smoke = {.ops = all[i].name};
+    ck_assert_msg(!count_of(must) || count_of(smoke), "%s has cases at mustpass, and none at smoke", all[i].name);
+  }
+}
+END_TEST
+
 START_TEST(levels_grow_and_shards_divide) {
   uint32_t smoke = count_of((cf_selection){.level = CF_SMOKE}), must = count_of((cf_selection){.level = CF_MUSTPASS});
   ck_assert_uint_lt(smoke, must);
@@ -581,6 +592,7 @@ int main(int argc, char **argv) {
                               ONCE(denormals_may_be_flushed_where_the_device_says_so),
                               ONCE(ids_are_unique_and_need_no_quotes),
                               ONCE(ids_come_back),
+                              ONCE(smoke_leaves_no_op_out),
                               ONCE(levels_grow_and_shards_divide),
                               ONCE(every_row_can_be_read),
                               ONCE(masks_and_indices_are_noted),

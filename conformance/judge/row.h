@@ -150,7 +150,8 @@ enum {
 };
 
 /* One op. texts: argument texts in the grammar of text/text.h where T stands for the tested dtype, each behind its
- * level ("s " smoke, "m " mustpass, "f " full), NULL-terminated. A tensor may be followed by
+ * level ("s " smoke, "m " mustpass, "f " full; the first text as it is at smoke, too, if mustpass has it),
+ * NULL-terminated. A tensor may be followed by
  *   <N  integers in [0, N)   !  distinct along every dim (with <N)   +  positive   =V  all V   ?N  some of them are N
  *   <A..B  numbers in [A, B)   ^  one in 16 is +inf
  *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges

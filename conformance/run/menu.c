@@ -114,10 +114,15 @@ static cf_level cf_max_level(cf_level a, cf_level b) {
   return a > b ? a : b;
 }
 
+/* From which level a text is run in the primary dtype: no op is left out of smoke. */
+static cf_level cf_primary_level(const cf_walk *w) {
+  return w->text_rank == 0 && w->text_level == CF_MUSTPASS ? CF_SMOKE : w->text_level;
+}
+
 /* Which dtypes an op has beside the primary one, and from which level each is run. */
 static cf_level cf_dtype_level(const cf_walk *w, uint32_t rank) {
   bool first = w->text_rank == 0;
-  if (rank == 0) return w->text_level;
+  if (rank == 0) return cf_primary_level(w);
   if (first) return rank == 1 ? w->text_level : cf_max_level(CF_MUSTPASS, w->text_level);
   /* Other texts take one further dtype in turn: all of them together see them all. */
   return rank == 1 + w->text_rank % 3 ? cf_max_level(CF_MUSTPASS, w->text_level) : CF_FULL;
@@ -164,9 +169,10 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
     bool other = (fill == CF_EXPONENTS && w->c.dtype == GRAFT_I64) || (fill == CF_SPECIALS && w->c.dtype == GRAFT_C64);
     other |= fill != CF_INTEGERS && w->c.dtype == GRAFT_F64; /* its functions are another library's than those of f32 */
     bool early = w->text_rank == 0 && (dtype_rank < 2 || other);
-    cf_level level = early ? CF_MUSTPASS : CF_FULL;
+    cf_level level = cf_max_level(early ? CF_MUSTPASS : CF_FULL, w->text_level);
+    if (early && dtype_rank == 0) level = cf_primary_level(w); /* other values cost no program */
     w->c.fill = (uint8_t)fill;
-    cf_offer(w, cf_max_level(level, w->text_level));
+    cf_offer(w, level);
   }
   w->c.fill = CF_UNIFORM;
 }
