@@ -19,6 +19,7 @@ const plg_hooks_table plg_hooks = {.builtin = ref_plugin_open,
                                    .memo_publish = dsp_host_memo_publish};
 
 const dev_hooks_table dev_hooks = {.allocator_create = mem_create,
+                                   .dispatch_create = dsp_device_create,
                                    .allocator_blocks = mem_blocks,
                                    .device_closing = ag_forget_device,
                                    .dispatch_destroy = dsp_device_destroy,

@@ -6,8 +6,7 @@
 
 void dev_free(graft_rt_device *device) {
   if (device->allocator) dev_wait_for_work(device);
-  dsp_device *dispatch = atomic_load(&device->dispatch);
-  if (dispatch) dev_hooks.dispatch_destroy(dispatch);
+  if (device->dispatch) dev_hooks.dispatch_destroy(device->dispatch);
   if (device->allocator) dev_hooks.allocator_settle(device->allocator);
   dev_events_destroy(device);
   dev_streams_destroy(device);

@@ -14,6 +14,7 @@ typedef struct dsp_device dsp_device; /* dispatch's state of a device: capabilit
 /* What stands above device/ and is needed here; wiring.c fills it in. */
 typedef struct dev_hooks_table {
   graft_status (*allocator_create)(graft_rt_device *device, mem_allocator **allocator); /* when a device is opened */
+  graft_status (*dispatch_create)(graft_rt_device *device, dsp_device **dispatch);      /* likewise */
   int64_t (*allocator_blocks)(mem_allocator *allocator);                                /* in use */
   void (*device_closing)(graft_rt_device *device); /* what autograd keeps of it goes */
   /* When a device is closed: memos go, then the allocator's events, its memory last. */
@@ -63,7 +64,7 @@ struct graft_rt_device {
   graft_rt_stream *streams; /* all created ones, for graft_device_synchronize */
   graft_generator generator;
   mem_allocator *allocator;
-  _Atomic(dsp_device *) dispatch;
+  dsp_device *dispatch;
   _Atomic(const graft_profiler_api *) profiler; /* the plugin's, while records are kept; else NULL */
   dev_moment profile_began;                     /* guarded by streams_lock */
   _Atomic(int64_t) storages, events_out;        /* that somebody holds */

@@ -90,6 +90,7 @@ static graft_status device_new(graft_rt_backend *backend, int32_t index, graft_r
   graft_status status = open_handle(made);
   if (!status) status = dev_stream_create_default(made);
   if (!status) status = dev_hooks.allocator_create(made, &made->allocator);
+  if (!status) status = dev_hooks.dispatch_create(made, &made->dispatch);
   if (status) {
     dev_free(made);
     return status;

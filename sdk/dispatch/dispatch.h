@@ -127,7 +127,9 @@ static inline dsp_recorder *dsp_recording(void) {
   return (dsp_recorder *)(void *)tns_recording;
 }
 
-/* Ends what is kept of a device, and the memos of its plans. */
+/* What is kept of a device, from when it is opened. */
+graft_status dsp_device_create(graft_rt_device *device, dsp_device **state);
+/* Ends it, and the memos of its plans. */
 void dsp_device_destroy(dsp_device *state);
 
 /* What tensor/ asks of ops; see tns_hooks. */

@@ -18,15 +18,11 @@ graft_exec_flags dsp_exec_flags(void) {
   return exec_flags;
 }
 
-dsp_device *dsp_device_of(graft_rt_device *device) {
-  dsp_device *state = atomic_load_explicit(&device->dispatch, memory_order_acquire);
-  if (state) return state;
+graft_status dsp_device_create(graft_rt_device *device, dsp_device **state) {
   dsp_device *made = calloc(1, sizeof *made + op_schema_places() * sizeof *made->ops);
-  if (!made) abort();
+  if (!made) return err_about(GRAFT_OUT_OF_MEMORY, device->text, "no host memory for what is known of its ops");
   made->device = device;
   pthread_mutex_init(&made->lock, NULL);
-  if (atomic_compare_exchange_strong(&device->dispatch, &state, made)) return made;
-  pthread_mutex_destroy(&made->lock);
-  free(made);
-  return state;
+  *state = made;
+  return GRAFT_OK;
 }
