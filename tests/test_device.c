@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "device/internal.h"
+#include "heap.h"
 #include "null_device.h"
 #include "suite.h"
 
@@ -354,6 +355,50 @@ START_TEST(each_device_is_visited) {
 }
 END_TEST
 
+/* --- without memory --- */
+
+/* A new backend's device, of whose opening one request for host memory fails. False: it has fewer, and opened. */
+static bool fail_to_open(uint64_t request, char *text, size_t capacity) {
+  graft_rt_backend *backend;
+  graft_rt_device *device = NULL;
+  OK(graft_backend_open(test_plugin("null"), OPTIONS("capacity=4000000"), &backend)); /* no other test's */
+  heap_failing = heap_calls + request;
+  const graft_status status = graft_backend_device(backend, 0, &device);
+  heap_failing = 0;
+  if (status) {
+    snprintf(text, capacity, "%s", graft_last_error());
+    ck_assert_msg(status == GRAFT_OUT_OF_MEMORY && !device, "request %d: %s", (int)request, text);
+    assert_text(backend->name);
+    assert_text("no host memory");
+    OK(graft_backend_device(backend, 0, &device));
+  }
+  const null_counters counters = counters_of(device);
+  ck_assert_int_eq(counters.devices, 1); /* what was begun was ended */
+  ck_assert_int_eq(counters.streams, 1);
+  const float one = 1;
+  graft_tensor *from, *to = NULL;
+  OK(graft_tensor_from_host(device, GRAFT_F32, 0, NULL, &one, &from));
+  OK(graft_op_neg(from, &to));
+  graft_tensor_release(from);
+  graft_tensor_release(to);
+  OK(graft_backend_close(backend));
+  return status != GRAFT_OK;
+}
+
+/* What opening asks for, in its order; a stream's struct is kept for the next stream. */
+START_TEST(a_device_that_lacks_host_memory_opens_once_there_is_some) {
+  static const char *const lacks[] = {"for its devices", "to open the device", "for its allocator",
+                                      "for what is known of its ops"};
+  char text[512] = "";
+  ck_assert(!fail_to_open(100, text, sizeof text));
+  for (int i = 0; i < ROWS(lacks); i++) {
+    ck_assert_msg(fail_to_open((uint64_t)i + 1, text, sizeof text), "nothing is asked for %s", lacks[i]);
+    ck_assert_msg(strstr(text, lacks[i]) != NULL, "\"%s\" does not say \"%s\"", text, lacks[i]);
+  }
+  ck_assert(!fail_to_open(ROWS(lacks) + 1, text, sizeof text));
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(properties_have_defaults),
                               ONCE(extensions_can_be_asked_for),
@@ -368,6 +413,7 @@ int main(void) {
                               ONCE(cache_directory),
                               ONCE(many_devices_have_current_streams),
                               ONCE(each_device_is_visited),
+                              ONCE(a_device_that_lacks_host_memory_opens_once_there_is_some),
                               ONCE(a_used_driver_does_not_survive_fork),
                               ONCE(an_opened_plugin_survives_fork_until_its_driver_is_used),
                               ONCE(nothing_is_called_once_exit_has_begun),

@@ -128,19 +128,8 @@ static bool sweep(void *context, const cf_case *c, const char *id) {
   return true;
 }
 
-/* What libgraft keeps of a device from its first call on is there; only later calls are looked at. */
-static void call_first(void) {
-  const float one = 1;
-  graft_tensor *from, *to = NULL;
-  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 0, NULL, &one, &from));
-  OK(graft_op_neg(from, &to));
-  graft_tensor_release(from);
-  graft_tensor_release(to);
-}
-
 START_TEST(missing_memory_is_told_and_nothing_is_lost) {
   uint64_t requests = 0;
-  call_first();
   shard = _i;
   cf_menu(&selection, sweep, &requests);
   ck_assert(requests || selection.ops);
