@@ -6,8 +6,8 @@
 
 enum { STEPS_EACH = 60 };
 
-/* a = Q H Q^H by reflectors; q becomes Q. */
-static void hessenberg(lin_matrix a, lin_matrix q) {
+/* a = Q H Q^H by reflectors; q becomes Q, v is scratch. */
+static void hessenberg(lin_matrix a, lin_matrix q, lin_matrix v) {
   int64_t n = a.rows;
   lin_identity(q);
   for (int64_t k = 0; k + 2 < n; k++) {
@@ -15,8 +15,6 @@ static void hessenberg(lin_matrix a, lin_matrix q) {
     for (int64_t i = k + 1; i < n; i++) length = hypotl(length, cabsl(*lin_at(a, i, k)));
     for (int64_t i = k + 2; i < n; i++) below = hypotl(below, cabsl(*lin_at(a, i, k)));
     if (below == 0) continue;
-    LIN_OWNED lin_matrix v = lin_new(n, 1);
-    if (!v.at) return;
     ref_complex head = *lin_at(a, k + 1, k), turn = head == 0 ? 1 : head / cabsl(head);
     ref_real squares = 0;
     for (int64_t i = k + 1; i < n; i++) v.at[i] = *lin_at(a, i, k);
@@ -122,14 +120,15 @@ static void put_in_order(lin_matrix values, lin_matrix vectors, ref_real tiny) {
   }
 }
 
-bool lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors) {
+graft_status lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors) {
   int64_t n = a.rows;
   ref_real norm = 0;
   for (int64_t i = 0; i < n * n; i++) norm = hypotl(norm, cabsl(a.at[i]));
   LIN_OWNED lin_matrix q = lin_new(n, n), x = lin_new(n, 1);
-  if (!isfinite(norm) || !q.at || !x.at) return false;
-  hessenberg(a, q);
-  if (!schur(a, q)) return false;
+  if (!q.at || !x.at) return ref_no_memory();
+  if (!isfinite(norm)) return err_set(GRAFT_INVALID_ARGUMENT, "linalg.eig: the matrix has an infinity or NaN");
+  hessenberg(a, q, x);
+  if (!schur(a, q)) return err_set(GRAFT_INVALID_ARGUMENT, "linalg.eig: no convergence");
   for (int64_t k = 0; k < n; k++) {
     ref_complex value = values.at[k] = *lin_at(a, k, k);
     for (int64_t i = k; i >= 0; i--) {
@@ -148,5 +147,5 @@ bool lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors) {
     for (int64_t i = 0; i < n; i++) *lin_at(vectors, i, k) /= length;
   }
   put_in_order(values, vectors, norm * 1e-15L);
-  return true;
+  return GRAFT_OK;
 }

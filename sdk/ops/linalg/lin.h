@@ -99,9 +99,8 @@ void lin_apply_reflectors(lin_matrix v, lin_matrix tau, bool adjoint, lin_matrix
 void lin_eigh(lin_matrix a, lin_matrix values, lin_matrix vectors);
 /* a = u diag(s) vh, s descending; square u and vh are completed. The largest part of each column of u is positive. */
 graft_status lin_svd(lin_matrix a, lin_matrix u, lin_matrix s, lin_matrix vh);
-/* Values by real and then by imaginary part, vectors of length 1 whose largest part is positive. False: no convergence.
- */
-bool lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors);
+/* Values by real and then by imaginary part, vectors of length 1 whose largest part is positive. */
+graft_status lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors);
 
 /* ---- gradients ---- */
 

@@ -79,9 +79,8 @@ static graft_status eig_item(lin_matrix *m, const void *from) {
   LIN_OWNED lin_matrix values = lin_new(m[0].rows, 1);
   if (!a.at || !vectors.at || !values.at) return ref_no_memory();
   lin_copy(a, m[0]);
-  if (!lin_eig(a, values, vectors)) {
-    return err_set(GRAFT_INVALID_ARGUMENT, "linalg.eig: no convergence, or an infinity or NaN in the matrix");
-  }
+  graft_status status = lin_eig(a, values, vectors);
+  if (status) return status;
   if (m[1].at) lin_copy(m[1], values);
   if (m[2].at) lin_copy(m[2], vectors);
   return GRAFT_OK;

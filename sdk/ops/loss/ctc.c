@@ -192,7 +192,7 @@ graft_status kernel_ctc_loss(const graft_exec *exec, const graft_args_ctc_loss *
   if (!alpha.re || !loss.re) status = ref_no_memory();
   int64_t each = c.batch ? alpha.count / c.batch : 0;
   for (int64_t n = 0; n < c.batch && !status; n++) {
-    __attribute__((cleanup(entry_end))) entry e;
+    __attribute__((cleanup(entry_end))) entry e = {0};
     status = entry_begin(&c, n, &e);
     if (status) break;
     walk_steps(&c, &e, alpha.re + n * each, -1);
@@ -227,7 +227,7 @@ graft_status kernel_ctc_loss_backward(const graft_exec *exec, const graft_args_c
   int64_t each = c.batch ? alpha.count / c.batch : 0;
   for (int64_t n = 0; n < c.batch && !status; n++) {
     if (a->zero_infinity && loss.re[n] == INFINITY) continue;
-    __attribute__((cleanup(entry_end))) entry e;
+    __attribute__((cleanup(entry_end))) entry e = {0};
     REF_OWNED ref_array beta = full_of_nothing(each);
     status = beta.re ? entry_begin(&c, n, &e) : ref_no_memory();
     if (status) break;
