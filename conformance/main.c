@@ -253,14 +253,14 @@ static int cf_usage(const char *text) {
   return 2;
 }
 
-static void cf_say_nothing_matches(const cf_selection *s) {
+static void cf_say_nothing_matches(FILE *to, const cf_selection *s) {
   char near[256];
   if (!s->ops || cf_any_op_selected(s))
-    printf("no case matches --op, --family, --dtype, --grad, --ways and --shard\n");
+    fprintf(to, "no case matches --op, --family, --dtype, --grad, --ways and --shard\n");
   else if (cf_near_ops(s->ops, near, sizeof near))
-    printf("no case matches --op '%s'; did you mean %s?\n", s->ops, near);
+    fprintf(to, "no case matches --op '%s'; did you mean %s?\n", s->ops, near);
   else
-    printf("no case matches --op '%s'; `graft ops` lists the ops\n", s->ops);
+    fprintf(to, "no case matches --op '%s'; `graft ops` lists the ops\n", s->ops);
 }
 
 static void cf_now(char *text, size_t capacity) {
@@ -295,21 +295,27 @@ static int cf_session_run(cf_session *session) {
   if (report->expect) report->vanished = cf_expect_summary(report->expect);
   cf_report_summary(report);
   if (!cf_selects(&o->selection) && report->done == report->total) cf_waivers_say_idle(report->waivers, o->waivers);
-  if (report->total == 0) cf_say_nothing_matches(&o->selection);
+  if (report->total == 0) cf_say_nothing_matches(stdout, &o->selection);
   if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
   if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
   return cf_report_status(report);
 }
 
+/* Counts in *context. */
 static bool cf_print_id(void *context, const cf_case *c, const char *id) {
-  (void)context;
+  uint32_t *count = context;
   (void)c;
+  ++*count;
   return puts(id) >= 0;
 }
 
+/* What matches nothing is told where no id goes. */
 static int cf_list(const cf_selection *selection) {
-  cf_menu(selection, cf_print_id, NULL);
-  return 0;
+  uint32_t count = 0;
+  cf_menu(selection, cf_print_id, &count);
+  if (count) return 0;
+  cf_say_nothing_matches(stderr, selection);
+  return 3;
 }
 
 static int cf_words(void) {
@@ -332,7 +338,7 @@ int cf_main_conformance(int argc, char **argv) {
                                    "the error that its arithmetic allows.\v"
                                    "Exit status: 0 all passed, 1 something failed, 2 usage, no such plugin, one that "
                                    "cannot be loaded or has no device, "
-                                   "3 a device opened and no case was run on it.\n\n"
+                                   "3 a device opened and no case was run on it, or --list has none.\n\n"
                                    "  graft conformance -b opencl --level smoke\n"
                                    "  graft conformance -b ./libchip.so --op 'aten.mm*' --level full --report out\n",
                                    NULL,

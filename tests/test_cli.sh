@@ -86,6 +86,19 @@ says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
 says 3 'no case matches --op, --family, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
 says 3 'no case matches .*, --ways and' conformance -b reference --op 'aten.relu' --ways decomposition
 
+# Options reach the plugin, and what is none is refused.
+says 2 "-o: 'x' is no KEY=VALUE" ops -o x
+says 2 'option "x=1": the built-in backend has no options' ops -b reference -o x=1
+says 2 'the option "shape=round" is not known' ops -b "$build/tests/plugins/groups.so" -o shape=round
+says 0 '^core' ops -n -b "$build/tests/plugins/groups.so" -o groups=spread
+says 2 'more than 15 options' ops $(printf -- '-o x=%d ' {1..16})
+
+# A list of nothing is told, too, and not among the ids.
+says 3 '^no case matches --op .aten\.relo.; did you mean aten\.relu' conformance --list --op 'aten.relo'
+says 3 'no case matches --op, --family, --dtype' conformance --list --op 'aten.relu' --dtype c64
+[ -z "$("$graft" conformance --list --op 'aten.relo' 2>/dev/null || true)" ] || fail "what is no id is listed"
+says 0 '^aten\.relu' conformance --list --op 'aten.relu'
+
 # Of no case nothing was refused by a plugin.
 if grep 'op tables serve none' "$work/log"; then fail "the op tables are blamed for a selection of nothing"; fi
 

@@ -9,16 +9,38 @@
 #include "cost.h"
 
 typedef struct options {
-  const char *table, *backend;
+  const char *table, *backend, *plugin_options[16]; /* NULL behind the last */
+  uint32_t option_count;
   bool schema, levels, cost, counts, fused;
   uint8_t *fusions; /* of --fused: a cf_fusion for each op, as op_schema_all has them */
 } options;
+
+static void add_option(options *o, struct argp_state *state, const char *text) {
+  const size_t room = sizeof o->plugin_options / sizeof *o->plugin_options - 1;
+  if (!strchr(text, '=')) argp_error(state, "-o: '%s' is no KEY=VALUE", text);
+  if (o->option_count == room) argp_error(state, "-o: more than %zu options for the plugin", room);
+  o->plugin_options[o->option_count++] = text;
+}
+
+static graft_status open_device(const options *o, graft_rt_device **device) {
+  graft_rt_backend *backend;
+  graft_status status = graft_backend_open(o->backend, o->option_count ? o->plugin_options : NULL, &backend);
+  return status ? status : graft_backend_device(backend, 0, device);
+}
+
+/* Those are asked of the plugin in a process of its own, which opens it like this one. */
+static uint8_t *fetch_fusions(const options *o) {
+  cf_options asked = {.backend = o->backend, .plugin_option_count = o->option_count};
+  memcpy(asked.plugin_options, o->plugin_options, sizeof o->plugin_options);
+  return cf_fusions_fetch(&asked);
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
   switch (key) {
     case 't': o->table = argument; return 0;
     case 'b': o->backend = argument; return 0;
+    case 'o': add_option(o, state, argument); return 0;
     case 's': o->schema = true; return 0;
     case 'l': o->levels = true; return 0;
     case 'c': o->cost = true; return 0;
@@ -142,6 +164,7 @@ int cli_ops(int argc, char **argv) {
   static const struct argp_option rows[] = {
       {"table", 't', "TABLE", 0, "core, prims, train or custom: the plugin's own (default: all)", 0},
       {"backend", 'b', "NAME", 0, "a backend's name or the path of its library (default: reference)", 0},
+      {"option", 'o', "KEY=VALUE", 0, "an option handed to the plugin when it is opened; may be repeated", 0},
       {"cost", 'c', NULL, 0, "add two columns: launches of a call, and the bytes they move", 0},
       {"counts", 'n', NULL, 0, "instead: how many overloads of each table go which way", 0},
       {"fused", 'f', NULL, 0, "add a column: with which calls the plugin makes one program of it", 0},
@@ -185,7 +208,7 @@ int cli_ops(int argc, char **argv) {
     return CLI_USAGE;
   }
   graft_rt_device *device;
-  if (!cli_open(o.backend, 0, &device)) return cli_error("ops", CLI_USAGE);
+  if (open_device(&o, &device)) return cli_error("ops", CLI_USAGE);
   if (o.levels) {
     print_levels(device);
     return CLI_OK;
@@ -194,7 +217,7 @@ int cli_ops(int argc, char **argv) {
     print_counts(device, table);
     return CLI_OK;
   }
-  if (o.fused) o.fusions = cf_fusions_fetch(&(cf_options){.backend = o.backend});
+  if (o.fused) o.fusions = fetch_fusions(&o);
   if (o.fused && !o.fusions) return CLI_FAILED;
   size_t count;
   const op_schema *all = op_schema_all(&count);
