@@ -284,8 +284,20 @@ START_TEST(indivisible_devices) {
 }
 END_TEST
 
+static const char *const uncached[] = {"1", "yes", "00"}, *const cached[] = {"0", ""};
+
+START_TEST(caching_stays) {
+  setenv("GRAFT_NO_MEMORY_CACHING", cached[_i], 1);
+  graft_rt_device *device = null_device(OPTIONS("granularity=1"));
+  mem_block *a = take(device, NULL, 1001), *b = take(device, NULL, 7);
+  ck_assert_uint_ne(a->bytes, 1001);
+  ck_assert_ptr_eq(a->buffer, b->buffer);
+  mem_free(a), mem_free(b);
+}
+END_TEST
+
 START_TEST(without_caching) {
-  setenv("GRAFT_NO_MEMORY_CACHING", "1", 1);
+  setenv("GRAFT_NO_MEMORY_CACHING", uncached[_i], 1);
   graft_rt_device *device = null_device(OPTIONS("granularity=1"));
   uint64_t before = counters_of(device).buffers;
   mem_block *a = take(device, NULL, 1001), *b = take(device, NULL, 7);
@@ -500,7 +512,8 @@ int main(void) {
                               ONCE(events_are_used_again),
                               ONCE(alignment_and_granularity),
                               ONCE(indivisible_devices),
-                              ONCE(without_caching),
+                              EACH(without_caching, ROWS(uncached)),
+                              EACH(caching_stays, ROWS(cached)),
                               EACH(addresses, 3),
                               ONCE(statistics_grow_by_size),
                               ONCE(out_of_memory_releases_the_cache),

@@ -12,7 +12,7 @@
 
 bool mem_is_uncached(void) {
   const char *value = err_getenv("GRAFT_NO_MEMORY_CACHING");
-  return value && strcmp(value, "1") == 0;
+  return value && *value && strcmp(value, "0") != 0;
 }
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {

@@ -24,8 +24,8 @@ int64_t mem_blocks(mem_allocator *allocator); /* handed out, and not freed or st
 /* The end comes in two steps, since events go before streams and buffers behind them. The first waits for all use. */
 void mem_settle(mem_allocator *allocator);
 void mem_destroy(mem_allocator *allocator);
-/* GRAFT_NO_MEMORY_CACHING=1: each request has a buffer of its own, so that a tool that watches buffers sees every
- * access outside of a tensor. */
+/* GRAFT_NO_MEMORY_CACHING, not empty and not "0": each request has a buffer of its own, so that a tool that watches
+ * buffers sees every access outside of a tensor. */
 bool mem_is_uncached(void);
 
 /* `bytes` may be 0: a block without memory (buffer NULL). Ordered on `stream`: memory freed on it is reused at once. */
