@@ -26,7 +26,9 @@ says() { # status, extended regular expression, arguments
 says 0 '^([1-9][0-9]*) calls of \1 made$' -b reference --jobs 2
 says 0 '^[1-9][0-9]* calls of [0-9]+ made$' -b reference --op 'aten::add.Tensor' --jobs 3
 says 0 '^[1-9][0-9]* calls of [0-9]+ made$' -b reference --op 'aten::add.Tensor' --quiet
+says 0 '^this backend counts no programs' -b reference --op 'aten::add.Tensor' --jobs 2
 says 3 '^0 calls of 0 made$' -b reference --op nothing
+! grep -q 'counts no' "$work/log" || fail "of no call it is said what was compiled"
 says 2 'graft warm: .*nowhere' -b nowhere
 says 2 "--jobs: '0' is no number from 1 to" --jobs 0
 GRAFT_CACHE_DIR=none says 2 'GRAFT_CACHE_DIR=none: what is compiled would not be kept' -b reference
@@ -43,6 +45,7 @@ if [ "$sum" -lt 950 ] || [ "$sum" -gt 1050 ]; then # near a second, what is prin
   [ "$told" = $((sum > 1000)) ] || fail "$sum ms of compiling, said $told times"
 fi
 says 0 "; 0 programs compiled, $count were there already$" -b opencl --op 'aten::*silu*' --jobs 1
+! grep -q 'counts no' log || fail "what counts its programs is said not to"
 ! grep -q 'compiling kernels' log || fail "nothing was compiled"
 
 echo "test_warm: what is compiled once is kept"

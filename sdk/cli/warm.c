@@ -197,6 +197,8 @@ static void print_outcome(const outcome *sum) {
     printf("; %llu programs compiled, %llu were there already", (unsigned long long)sum->compiled,
            (unsigned long long)sum->loaded);
   puts("");
+  if (!sum->counts && sum->selected)
+    puts("this backend counts no programs: what it compiled and kept, if anything, is not known");
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
