@@ -246,12 +246,15 @@ static void discover(void) {
     info_count = 1;
     return;
   }
-  for (size_t i = 0; i < all.count; i++) infos[i] = info_of(&all.items[i]);
+  for (size_t i = 0; i < all.count; i++) {
+    infos[i] = info_of(&all.items[i]);
+    free(all.items[i].licence); /* an info has no place for it */
+  }
   infos[all.count] = builtin;
   info_count = all.count + 1;
   qsort(infos, info_count, sizeof *infos, by_name);
   for (size_t i = 0; i < info_count; i++) rows_of_infos[i] = &infos[i];
-  free(all.items); /* the strings live on in infos */
+  free(all.items); /* the other strings live on in infos */
   for (size_t i = 0; i < info_count; i++) {
     if (infos[i].problem) err_log(GRAFT_LOG_INFO, "%s: not used: %s", infos[i].manifest, infos[i].problem);
   }
