@@ -239,7 +239,7 @@ static graft_tensor *value_of(fx *s, const op_call *c, int arg) {
 static void decompose_index_fill(fx *s, const op_call *c, graft_tensor **outs) {
   const in_index_fill_int_Tensor in = in_index_fill_int_Tensor_of(c->args);
   graft_tensor *index = idx_from_the_end(s, in.index, slices(in.self, in.dim));
-  scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
+  if (!s->status) scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
 }
 
 static void decompose_put(fx *s, const op_call *c, graft_tensor **outs) {
