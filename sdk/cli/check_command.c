@@ -15,7 +15,7 @@ typedef struct options {
   const char *plugin, *pattern;
   bool list;
   const char *plugin_options[32];
-  size_t option_count;
+  uint32_t option_count;
   ck_target target;
 } options;
 
@@ -29,10 +29,8 @@ static int whole_number(struct argp_state *state, const char *text, int least) {
 }
 
 static void add_option(options *o, struct argp_state *state, const char *text) {
-  size_t room = sizeof o->plugin_options / sizeof *o->plugin_options - 1;
-  if (!strchr(text, '=')) argp_error(state, "'%s' is no KEY=VALUE", text);
-  if (o->option_count == room) argp_error(state, "more than %zu options for the plugin", room);
-  o->plugin_options[o->option_count++] = text;
+  const size_t most = sizeof o->plugin_options / sizeof *o->plugin_options - 1;
+  cli_add_option(o->plugin_options, &o->option_count, most, text, state);
   o->target.options = o->plugin_options;
 }
 

@@ -23,14 +23,19 @@ int cli_graph(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_tiny(int argc, char **argv);
 
+struct argp_state;
+
 /* Opens device `index` of a backend named or given by path; says on stderr what is wrong otherwise. */
 bool cli_open(const char *backend, int index, graft_rt_device **device);
+/* The same with options for the plugin, "KEY=VALUE" each, NULL behind the last; or NULL. */
+bool cli_open_with(const char *backend, const char *const *options, int index, graft_rt_device **device);
+/* Adds what stands behind -o to those, which have room for `most`; ends the program in argp's way where it is none. */
+void cli_add_option(const char **options, uint32_t *count, size_t most, const char *text, struct argp_state *state);
 
 /* Prints this thread's error to stderr as "graft COMMAND: text" and returns `status`. */
 int cli_error(const char *command, int status);
 
 /* A number of an option; ends the program where the text is none. */
-struct argp_state;
 uint64_t cli_number(const char *text, const char *option, struct argp_state *state);
 /* The number of a device, of the option -d. */
 int cli_device_number(const char *text, struct argp_state *state);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -12,10 +13,20 @@ int cli_error(const char *command, int status) {
   return status;
 }
 
-bool cli_open(const char *name, int index, graft_rt_device **device) {
+bool cli_open_with(const char *name, const char *const *options, int index, graft_rt_device **device) {
   graft_rt_backend *backend;
-  if (graft_backend_open(name, NULL, &backend)) return false;
+  if (graft_backend_open(name, options, &backend)) return false;
   return !graft_backend_device(backend, index, device);
+}
+
+bool cli_open(const char *name, int index, graft_rt_device **device) {
+  return cli_open_with(name, NULL, index, device);
+}
+
+void cli_add_option(const char **options, uint32_t *count, size_t most, const char *text, struct argp_state *state) {
+  if (!strchr(text, '=')) argp_error(state, "-o: '%s' is no KEY=VALUE", text);
+  if (*count == most) argp_error(state, "-o: more than %zu options for the plugin", most);
+  options[(*count)++] = text;
 }
 
 uint64_t cli_number(const char *text, const char *option, struct argp_state *state) {

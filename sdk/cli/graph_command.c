@@ -38,9 +38,7 @@ typedef struct devices {
 } devices;
 
 static bool open_devices(const options *o, devices *d) {
-  graft_rt_backend *backend;
-  if (graft_backend_open(o->graph.backend, o->plugin_options, &backend)) return false;
-  if (graft_backend_device(backend, o->graph.device, &d->device)) return false;
+  if (!cli_open_with(o->graph.backend, o->plugin_options, o->graph.device, &d->device)) return false;
   return o->what != KEY_BISECT || cli_open(o->against, 0, &d->against);
 }
 

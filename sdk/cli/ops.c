@@ -8,25 +8,14 @@
 #include "conformance/run/fused.h"
 #include "cost.h"
 
+enum { MOST_OPTIONS = 15 }; /* as graft conformance has it */
+
 typedef struct options {
-  const char *table, *backend, *plugin_options[16]; /* NULL behind the last */
+  const char *table, *backend, *plugin_options[MOST_OPTIONS + 1]; /* NULL behind the last */
   uint32_t option_count;
   bool schema, levels, cost, counts, fused;
   uint8_t *fusions; /* of --fused: a cf_fusion for each op, as op_schema_all has them */
 } options;
-
-static void add_option(options *o, struct argp_state *state, const char *text) {
-  const size_t room = sizeof o->plugin_options / sizeof *o->plugin_options - 1;
-  if (!strchr(text, '=')) argp_error(state, "-o: '%s' is no KEY=VALUE", text);
-  if (o->option_count == room) argp_error(state, "-o: more than %zu options for the plugin", room);
-  o->plugin_options[o->option_count++] = text;
-}
-
-static graft_status open_device(const options *o, graft_rt_device **device) {
-  graft_rt_backend *backend;
-  graft_status status = graft_backend_open(o->backend, o->option_count ? o->plugin_options : NULL, &backend);
-  return status ? status : graft_backend_device(backend, 0, device);
-}
 
 /* Those are asked of the plugin in a process of its own, which opens it like this one. */
 static uint8_t *fetch_fusions(const options *o) {
@@ -40,7 +29,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   switch (key) {
     case 't': o->table = argument; return 0;
     case 'b': o->backend = argument; return 0;
-    case 'o': add_option(o, state, argument); return 0;
+    case 'o': cli_add_option(o->plugin_options, &o->option_count, MOST_OPTIONS, argument, state); return 0;
     case 's': o->schema = true; return 0;
     case 'l': o->levels = true; return 0;
     case 'c': o->cost = true; return 0;
@@ -208,7 +197,8 @@ int cli_ops(int argc, char **argv) {
     return CLI_USAGE;
   }
   graft_rt_device *device;
-  if (open_device(&o, &device)) return cli_error("ops", CLI_USAGE);
+  if (!cli_open_with(o.backend, o.option_count ? o.plugin_options : NULL, 0, &device))
+    return cli_error("ops", CLI_USAGE);
   if (o.levels) {
     print_levels(device);
     return CLI_OK;
