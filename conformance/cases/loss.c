@@ -261,6 +261,9 @@ static const cf_op cf_loss_ops[] = {
      CF_TEXTS("m T[13,17] T[13,17]", "s T[129] T[129] _ 0", "m T[33,17] T[33,17] T[33,17]+ 1",
               "m T[33,17] T[33,17] T[17]+ 0", "m T[1025] T[1025] _ 2", "m T[] T[]"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_entropy), CF_PROBABILITY, CF_ORDERED, CF_G_CUSTOM(cf_t_entropy, 12)},
+    /* More than a work-group takes. Not expanded: equal terms round alike, which adds up. */
+    {"aten::binary_cross_entropy", CF_TEXTS("m T[5009] T[5009] T[5009]+ 1"), CF_BIT(F32), CF_R_CUSTOM(cf_l_entropy),
+     CF_PROBABILITY, CF_ORDERED | CF_FLAT, CF_G_CUSTOM(cf_t_entropy, 12)},
     {"aten::binary_cross_entropy_backward",
      CF_TEXTS("m T[] T[13,17] T[13,17] _ 1", "s T[129] T[129] T[129] _ 0", "m T[] T[33,17] T[33,17] T[33,17]+ 1",
               "m T[13,17] T[13,17] T[13,17] T[17]+ 0", "m T[] T[1025] T[1025] _ 2"),

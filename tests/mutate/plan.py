@@ -18,7 +18,8 @@ KINDS = {  # how mutants are counted
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
-SLOW_TESTS = ["test_opencl_groups", "test_opencl_failures", "test_bad_cache"]
+GROUP_TESTS = ["test_opencl_epilogues", "test_opencl_rows", "test_opencl_groups"]  # what conformance does not run: fused calls
+SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, "test_opencl_failures", "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 CLAIMS = "test_opencl_claims"
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
@@ -183,7 +184,7 @@ class Graft:
             half = len(cases) // 2
             return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:]]
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
-        tests = self.tests(["test_opencl"] if path.endswith(".cl") else OPENCL_TESTS)
+        tests = self.tests(["test_opencl", *GROUP_TESTS] if path.endswith(".cl") else OPENCL_TESTS)
         return [*cases[:2], *claims, *cases[2:], *tests]
 
     def checks_of_device(self, path, cases, claims):
