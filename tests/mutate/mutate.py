@@ -133,6 +133,44 @@ def named(root, path):
 # ---- one mutant ----
 
 
+class Children:
+    """The commands that run now, each a process group of its own: a run that is stopped takes them along."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self):
+        self.lock, self.alive, self.stopped = threading.Lock(), set(), False
+
+    def start(self, command, **more):
+        with self.lock:
+            if self.stopped:
+                raise TimeIsUp
+            process = subprocess.Popen(command, start_new_session=True, **more)
+            self.alive.add(process)
+        return process
+
+    def ended(self, process):
+        with self.lock:
+            self.alive.discard(process)
+
+    def stop(self, number, _):
+        """Of a signal, which may have come while this thread held the lock."""
+        self.stopped = True
+        for process in list(self.alive):
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        os._exit(128 + number)
+
+    def take_along(self):
+        for number in self.SIGNALS:
+            signal.signal(number, self.stop)
+
+
+CHILDREN = Children()
+
+
 class Sound:
     """Which checks pass without a mutant: asked of what fails with one, once each."""
 
@@ -175,16 +213,18 @@ class Bench:
     def run(self, command, environment=None, limit_s=None):
         """Exit status and output; the status is None where it took too long."""
         left = min(limit_s or self.limit_s, self.mutant_end - time.monotonic(), self.end - time.monotonic())
-        process = subprocess.Popen([*self.through, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   errors="replace", cwd=self.project.tree, start_new_session=True,
-                                   env={**os.environ, **CCACHE, "CCACHE_BASEDIR": str(self.project.tree),
-                                        **self.environment, **(environment or {})})
+        process = CHILDREN.start([*self.through, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                 errors="replace", cwd=self.project.tree,
+                                 env={**os.environ, **CCACHE, "CCACHE_BASEDIR": str(self.project.tree),
+                                      **self.environment, **(environment or {})})
         try:
             output = process.communicate(timeout=None if left == float("inf") else max(left, 0))[0]
             return process.returncode, output
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+        finally:
+            CHILDREN.ended(process)
         if time.monotonic() >= self.end:
             raise TimeIsUp
         if time.monotonic() >= self.mutant_end:
@@ -482,6 +522,7 @@ def drawn(root, options):
 
 def judge_all(root, work, mutants, results, options):
     began = time.monotonic()
+    CHILDREN.take_along()
     work.mkdir(parents=True, exist_ok=True)
     with (work / "lock").open("w") as lock:
         try:

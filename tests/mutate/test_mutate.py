@@ -4,6 +4,8 @@ import fcntl
 import fnmatch
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -278,6 +280,33 @@ class Runs(unittest.TestCase):
         self.bench.limit_s = 2
         self.assertEqual(self.run_all([m for m in self.mutants() if "!(a > b)" in m["after"]]),
                          {"if (!(a > b)) return a;": "killed"})
+
+    def test_a_run_that_is_stopped_leaves_no_command_behind(self):
+        root = self.bench.project.tree
+        marker = str(root / "sleeps")
+        code = ("import sys, types; sys.path.insert(0, sys.argv[1]); import mutate, pathlib\n"
+                "mutate.CHILDREN.take_along()\n"
+                "project = types.SimpleNamespace(tree=pathlib.Path(sys.argv[2]))\n"
+                "mutate.Bench(project).run(['sh', '-c', 'echo $$ > sleeps.new; mv sleeps.new sleeps; sleep 1000'])\n")
+        run = subprocess.Popen([sys.executable, "-c", code, str(Path(mutate.__file__).parent), str(root)])
+        while not os.path.exists(marker):
+            self.assertIsNone(run.poll())
+            time.sleep(0.01)
+        run.terminate()
+        self.assertEqual(run.wait(), 128 + signal.SIGTERM)
+        child = int(Path(marker).read_text())
+        for _ in range(1000):  # killed, it is gone once whoever inherits it has asked for it
+            if not self.is_alive(child):
+                return
+            time.sleep(0.01)
+        self.fail(f"process {child} lives on")
+
+    @staticmethod
+    def is_alive(pid):
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
 
     def test_the_summary(self):
         path = self.results.parent / "equivalent.txt"
