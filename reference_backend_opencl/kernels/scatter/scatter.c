@@ -43,9 +43,10 @@ static int64_t cut(const graft_device *device, const ocl_indexed *call, const oc
   for (int k = 0; k < call->indices; k++) range *= call->bound[k];
   int64_t width = device->is_cpu ? 4096 : vec;
   if (device->is_cpu && !spaces->rows) {
-    width = spaces->free.stride[OCL_PICKED][0] == 1 ? ocl_ceil_divide(size * rows, items)
-                                                    : 1; /* along memory, or a scan each */
-    width = width > 1024 ? 1024 : width < 64 && spaces->free.stride[OCL_PICKED][0] == 1 ? 64 : width;
+    enum { NARROWEST = 16, WIDEST = 1024 }; /* a cache line of f32: narrower ones would go to and fro between cores */
+    const int64_t share = ocl_ceil_divide(size * rows, items);
+    const bool along_memory = spaces->free.stride[OCL_PICKED][0] == 1; /* else a scan each */
+    width = !along_memory ? 1 : share > WIDEST ? WIDEST : share < NARROWEST ? NARROWEST : share;
   }
   if (width > size) width = size;
   int64_t per_row = ocl_ceil_divide(size, width), units = per_row * rows, parts = 1;
