@@ -9,6 +9,7 @@ static const char *const reads[] = {
  * complex numbers another one, of complex.cl, where there is one: a logarithm, whose angle depends on the order. */
 typedef struct recipe {
   const char *at_least, *join, *nothing, *complex;
+  bool slow; /* joining takes so long that lanes gain more than rows side by side cost */
 } recipe;
 
 typedef struct operands {
@@ -60,6 +61,25 @@ static graft_status make_lines(memo *memo, graft_device *device, const recipe *r
   return status == GRAFT_OK ? ocl_lines_set(&memo->scan, &lines) : status;
 }
 
+/* A CPU's scan of rows, a lane for each (rows.cl). */
+static bool takes_rows(const graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
+                       const ocl_lines *lines) {
+  return device->is_cpu && recipe->slow && dtype->class == OCL_CLASS_FLOAT && lines->rows &&
+         lines->outer >= (int64_t)device->vector_width && lines->outer * lines->size > OCL_SMALL;
+}
+
+static graft_status make_rows(memo *memo, graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
+                              const ocl_lines *lines) {
+  const ocl_lines beside = {
+      .outer = 1, .size = lines->size, .inner = lines->outer, .vec = device->vector_width, .local = 1};
+  ocl_text head = {0};
+  ocl_lines_head(&head, &beside, dtype);
+  add_recipe(&head, recipe, dtype, false);
+  graft_status status =
+      ocl_kernel_make(&memo->scan, device, &head, "core/lines core/square scan/joins scan/rows", "scan_rows");
+  return status == GRAFT_OK ? ocl_lines_set(&memo->scan, &beside) : status;
+}
+
 static graft_status make_groups(memo *memo, graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
                                 const ocl_lines *lines, bool cut) {
   group_space space = {.size = lines->size, .inner = lines->inner, .block = lines->size, .blocks = 1};
@@ -97,6 +117,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   ocl_lines lines = ocl_lines_of(device, &call->self->dl, call->self->dl.ndim ? call->dim : -1);
   bool in_order = dtype->class == OCL_CLASS_COMPLEX && recipe->complex;
   int64_t enough = (int64_t)device->compute_units * (lines.rows ? 1 : 64);
+  if (takes_rows(device, recipe, dtype, &lines)) return make_rows(memo, device, recipe, dtype, &lines);
   bool cut = lines.size >= 2 * BLOCK_MIN && lines.outer * lines.inner < enough;
   if (device->is_cpu || in_order || !(lines.rows || cut)) return make_lines(memo, device, recipe, dtype, lines);
   return make_groups(memo, device, recipe, dtype, &lines, cut);
@@ -162,7 +183,7 @@ static const ocl_op ops[] = {
     SCAN(cumsum, NUMBERS | OCL_COMPLEX, .join = "ADD", .nothing = "0"),
     SCAN(cumprod, NUMBERS | OCL_COMPLEX, .join = "MUL", .nothing = "ONE"),
     SCAN(logcumsumexp, OCL_FLOATS | OCL_COMPLEX, .join = "log_add", .nothing = "-INFINITY",
-         .complex = "complex_log_add"),
+         .complex = "complex_log_add", .slow = true),
     SCAN(cummax, REALS, .at_least = ">="),
     SCAN(cummax_helper, REALS, .at_least = ">="),
     SCAN(cummin, REALS, .at_least = "<="),
