@@ -16,11 +16,14 @@ typedef struct memo {
   ocl_kernel kernel;
 } memo;
 
-/* One for each result, and no fewer than there are rows and elements to look at. */
-static int64_t items_of(const csr *call) {
+/* One for each result, and no fewer than there are rows and elements to look at; on a CPU some for each core. */
+static int64_t items_of(const graft_device *device, const csr *call) {
   int64_t results = ocl_elements(call->out), places = call->space.rows + 1;
   if (places < call->space.elements) places = call->space.elements;
-  return results > places ? results : places;
+  const int64_t items = results > places ? results : places, most = 16 * (int64_t)device->compute_units;
+  const int64_t of_item = 64; /* results, at least */
+  if (!device->is_cpu) return items;
+  return items > most * of_item ? most : ocl_ceil_divide(items, of_item);
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -28,14 +31,15 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   const csr *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->out->dl.dtype);
   if (!dtype) return GRAFT_UNIMPLEMENTED;
-  size_t local = device->is_cpu ? 16 : 64;
+  const size_t local = device->is_cpu ? 1 : 64;
+  const bool vectors = device->is_cpu && dtype->class != OCL_CLASS_COMPLEX;
   ocl_text head = {0};
-  ocl_head_types(&head, dtype, 1, local);
+  ocl_head_types(&head, dtype, vectors ? (unsigned)device->vector_width : 1, local);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
   graft_status status = ocl_kernel_init(&memo->kernel, device, &head, "core/places sparse/sparse", call->entry);
   ocl_text_free(&head);
   if (status != GRAFT_OK) return status;
-  ocl_kernel_size(&memo->kernel, items_of(call), local);
+  ocl_kernel_size(&memo->kernel, items_of(device, call), local);
   return ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(call->space));
 }
 
