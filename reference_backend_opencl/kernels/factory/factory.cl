@@ -65,18 +65,25 @@ KERNEL logspace(PLACE(out), NT start, NT end, NT base, long n, long chunk) {
 /* Where both fit in 32 bits, in which devices divide sooner. */
 static long quotient(long a, long b) { return (a | b) >> 32 ? a / b : (long)((uint)a / (uint)b); }
 
+#ifdef CLASS_COMPLEX
+#define NUMBER(v) (VT)(v, 0)
+#else
+#define NUMBER(v) (CT)(v)
+#endif
+
 KERNEL eye(PLACE(out), long columns, long n, long chunk) {
   __global RAW(D) *to = POINTER(D, out);
+#if LOCAL == 1 /* zeros in a run, and then what of the diagonal lies among them */
+  const long first = (long)get_group_id(0) * chunk, last = min(first + chunk, n);
+  for (long i = first; i < last; i++) STORE(D, __global, to + i, NUMBER(0));
+  for (long row = quotient(first + columns, columns + 1); row < columns && row * (columns + 1) < last; row++)
+    STORE(D, __global, to + row * (columns + 1), NUMBER(1));
+#else
   EACH_PLACE(i, n, chunk) {
     const long row = quotient(i, columns + 1); /* whose place on the diagonal this is, or the one before */
-    int one = row * (columns + 1) == i && row < columns;
-#ifdef CLASS_COMPLEX
-    VT v = (VT)(one, 0);
-#else
-    CT v = (CT)one;
-#endif
-    STORE(D, __global, to + i, v);
+    STORE(D, __global, to + i, NUMBER(row * (columns + 1) == i && row < columns));
   }
+#endif
 }
 
 #ifdef CLASS_INT
