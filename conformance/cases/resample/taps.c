@@ -197,7 +197,7 @@ static const cf_op cf_resample_ops[] = {
                 "m T[2,3,5,7]+^ [5,7] [2,3,5,7] false"),
     CF_MOVED("reflection_pad1d", CF_MOVES, "s T[2,3,13] [3,5]", "m T[3,17] [-2,4]"),
     CF_MOVED_BACK("reflection_pad1d", "s T[2,3,21] T[2,3,13] [3,5]"),
-    CF_MOVED("reflection_pad2d", CF_MOVES, "s T[2,3,5,7] [1,2,3,4]", "m T[3,5,7] [0,6,-1,1]"),
+    CF_MOVED("reflection_pad2d", CF_MOVES, "s T[2,3,5,7] [1,2,3,4]", "m T[3,5,7] [0,6,-1,1]", "m T[2,7,43] [2,3,1,1]"),
     CF_MOVED_BACK("reflection_pad2d", "s T[2,3,12,10] T[2,3,5,7] [1,2,3,4]"),
     CF_MOVED("reflection_pad3d", CF_MOVES, "s T[2,3,3,5,4] [1,2,3,4,1,0]"),
     CF_MOVED_BACK("reflection_pad3d", "s T[2,3,4,12,7] T[2,3,3,5,4] [1,2,3,4,1,0]"),

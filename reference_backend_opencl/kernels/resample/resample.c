@@ -175,7 +175,7 @@ static dim dim_of(const operands *call, int at) {
 
 /* As resample.cl has them, and what the kernel walks with. */
 typedef struct numbers {
-  int64_t from[DIMS], to[DIMS], planes, each, rest[60 - 2 * DIMS], per_item, units;
+  int64_t from[DIMS], to[DIMS], planes, each, moves, rest[59 - 2 * DIMS], per_item, units;
 } numbers;
 
 typedef struct memo {
@@ -267,6 +267,12 @@ static graft_status make_table(const void *of, void **content, size_t *bytes) {
   return status;
 }
 
+/* Whether each element of the result is one of the input. */
+static bool moves(const source *s) {
+  const kind kind = (enum kind)s->dims[DIMS - 1].kind;
+  return !s->backward && (kind == NEAREST || kind == EXACT || kind == REFLECT || kind == REPLICATE);
+}
+
 /* On a CPU a piece is a row, else a place of some planes: of AT_ONCE where that leaves a few hundred work-items for
  * each unit. */
 static void lay(const graft_device *device, int64_t elements, numbers *n) {
@@ -298,7 +304,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->source = (source){.family = {"resample"}, .backward = call->backward, .dtype = dtype};
   for (int d = 0; d < DIMS; d++) memo->source.dims[d] = dim_of(call, d);
   if (copies_gradient(&memo->source)) memo->source.dims[DIMS - 2].kind = memo->source.dims[DIMS - 1].kind = REPLICATE;
-  numbers n = {0};
+  numbers n = {.moves = moves(&memo->source)};
   for (int d = 0; d < DIMS; d++) {
     n.to[d] = places_of(&memo->source, d);
     n.from[d] = call->backward ? memo->source.dims[d].out : memo->source.dims[d].in;

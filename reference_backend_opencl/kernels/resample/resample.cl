@@ -4,6 +4,7 @@
 #define FROM(d) n.of[d]
 #define TO(d) n.of[3 + (d)]
 #define PLANES n.of[6]
+#define MOVES n.of[8] /* each element of the result is one of the input: a tap of weight 1 along each dim */
 
 /* A sum of which `term` is the first, which counts as it is, -0 too, or one more. */
 static CT joined(bool first, CT sum, CT term) { return first ? term : ADD(sum, term); }
@@ -106,8 +107,57 @@ static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from,
   }
 }
 
+/* So many elements that lie side by side on either side go at once. */
+#define RUN 16
+
+static INLINED void copy_run(__global RAW(D) * to, __global const RAW(D) * from) {
+  RAW(D) run[RUN];
+#pragma unroll
+  for (int k = 0; k < RUN; k++) run[k] = from[k];
+#pragma unroll
+  for (int k = 0; k < RUN; k++) to[k] = run[k];
+}
+
+/* The elements of a line that the taps name. */
+static void pick(__global RAW(D) * to, __global const RAW(D) * line, __global const int *indices, long count) {
+  long c = 0;
+  for (; c + RUN <= count; c += RUN) {
+    int apart = 0;
+    for (int k = 0; k < RUN; k++) apart |= indices[c + k] ^ (indices[c] + k);
+    if (!apart) {
+      copy_run(to + c, line + indices[c]);
+    } else {
+      for (int k = 0; k < RUN; k++) to[c + k] = line[indices[c + k]];
+    }
+  }
+  for (; c < count; c++) to[c] = line[indices[c]];
+}
+
+/* Rows of single elements; one from the same line as the row before is copied from there. */
+static void move_rows(__global RAW(D) * out, __global const RAW(D) * in, const taps *t, numbers n) {
+  const long size = TO(2);
+  long before = -1;
+  EACH_UNIT(row) {
+    const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
+    const long line = (plane * FROM(0) + t->indices[t->first[0][a]]) * FROM(1) + t->indices[t->first[1][b]];
+    __global RAW(D) *to = out + row * size;
+    if (line == before) {
+      long c = 0;
+      for (; c + RUN <= size; c += RUN) copy_run(to + c, to - size + c);
+      for (; c < size; c++) to[c] = to[c - size];
+    } else {
+      pick(to, in + line * FROM(2), t->indices + t->first[2][0], size);
+    }
+    before = line;
+  }
+}
+
 KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
   const taps t = taps_of(table, &n);
+  if (MOVES) {
+    move_rows(ELEMENTS(out), ELEMENTS(in), &t, n);
+    return;
+  }
   for (long c = 0; c < TO(2); c += STRETCH) {
     const long last = min(c + STRETCH, TO(2));
     int low;
