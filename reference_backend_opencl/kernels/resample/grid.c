@@ -8,6 +8,8 @@ typedef struct sampler {
 } sampler;
 
 enum { NUMBERS = 11 };
+/* As grid.cl has them. */
+enum { CUBIC = 2, POINTS_AT_ONCE = 64 };
 
 static ocl_direct direct_of(const graft_exec *exec, const sampler *s, int64_t numbers[NUMBERS]) {
   const graft_dl_tensor *in = &s->input->dl, *grid = &s->grid->dl;
@@ -37,9 +39,12 @@ static graft_status sample(const graft_exec *exec, const sampler *s, const graft
   int64_t numbers[NUMBERS];
   ocl_direct call = direct_of(exec, s, numbers);
   if (!ocl_elements(out)) return GRAFT_OK;
+  const int64_t pixels = numbers[1] * numbers[2] * numbers[3], images = s->grid->dl.shape[0], points = numbers[4];
+  const bool plane = exec->device->is_cpu && numbers[5] == 2 && s->interpolation != CUBIC && pixels <= INT32_MAX;
   call.places = 3;
-  call.stages[0] = (ocl_stage){.entry = "grid_sample",
-                               .units = s->grid->dl.shape[0] * numbers[4] * ocl_ceil_divide(numbers[0], numbers[10]),
+  call.stages[0] = (ocl_stage){.entry = plane ? "grid_sample_plane" : "grid_sample",
+                               .units = images * (plane ? ocl_ceil_divide(points, POINTS_AT_ONCE)
+                                                        : points * ocl_ceil_divide(numbers[0], numbers[10])),
                                .places = {ocl_place_of(out), ocl_place_of(s->input), ocl_place_of(s->grid)}};
   return ocl_direct_run(exec, &call);
 }

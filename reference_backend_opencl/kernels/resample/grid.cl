@@ -141,6 +141,61 @@ static void sample_pairs(__global RAW(D) * to, __global const RAW(D) * from, lon
 }
 #endif
 
+#if LOCAL == 1
+/* Up to two taps along each of two dims, of POINTS_AT_ONCE points: what is found out of a point serves all channels, and
+ * results of neighbours lie side by side. An element outside is the first, whose value does not count. */
+#define POINTS_AT_ONCE 64
+#define TAPS 4
+
+typedef struct {
+  int at[TAPS][POINTS_AT_ONCE], counts[TAPS][POINTS_AT_ONCE];
+  CT x[2][POINTS_AT_ONCE], y[2][POINTS_AT_ONCE];
+} stretch;
+
+static void place_taps(stretch *s, const axis *y, const axis *x, int width, int k) {
+  for (int i = 0; i < 2; i++) {
+    s->x[i][k] = i < x->count ? x->weight[i] : (CT)0;
+    s->y[i][k] = i < y->count ? y->weight[i] : (CT)0;
+  }
+  for (int t = 0; t < TAPS; t++) {
+    const int j = t / 2, i = t % 2, is_tap = j < y->count && i < x->count;
+    s->counts[t][k] = is_tap && y->at[j] >= 0 && x->at[i] >= 0;
+    s->at[t][k] = s->counts[t][k] ? (int)y->at[j] * width + (int)x->at[i] : 0;
+  }
+}
+
+KERNEL grid_sample_plane(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
+  const long stretches = (POINTS + POINTS_AT_ONCE - 1) / POINTS_AT_ONCE;
+  EACH_UNIT(unit) {
+    const long image = unit / stretches, first = unit % stretches * POINTS_AT_ONCE;
+    const int count = (int)min((long)POINTS_AT_ONCE, POINTS - first);
+    stretch s;
+    for (int k = 0; k < POINTS_AT_ONCE; k++) { /* beyond the last, the last again */
+      __global const RAW(D) *point = ELEMENTS(grid) + (image * POINTS + first + min(k, count - 1)) * 2;
+      const axis x = axis_of(GET(point), SIZE(2), INTERPOLATION, PADDING, ALIGN);
+      const axis y = axis_of(GET(point + 1), SIZE(1), INTERPOLATION, PADDING, ALIGN);
+      place_taps(&s, &y, &x, (int)SIZE(2), k);
+    }
+    __global const RAW(D) *plane = ELEMENTS(in) + image * CHANNELS * PIXELS;
+    __global RAW(D) *to = ELEMENTS(out) + image * CHANNELS * POINTS + first;
+    for (long c = 0; c < CHANNELS; c++, plane += PIXELS, to += POINTS) {
+      RAW(D) made[POINTS_AT_ONCE];
+      for (int k = 0; k < POINTS_AT_ONCE; k++) {
+        CT v[TAPS];
+#pragma unroll
+        for (int t = 0; t < TAPS; t++) {
+          const CT value = GET(plane + s.at[t][k]);
+          v[t] = s.counts[t][k] ? value : (CT)0;
+        }
+        const CT upper = s.x[0][k] * v[0] + s.x[1][k] * v[1], lower = s.x[0][k] * v[2] + s.x[1][k] * v[3];
+        STORE(D, __private, made + k, s.y[0][k] * upper + s.y[1][k] * lower);
+      }
+      for (int k = 0; k < count; k++) to[k] = made[k];
+    }
+  }
+}
+#endif
+
 /* A piece is EACH channels of a point of an image, which are sampled one after the other. */
 KERNEL grid_sample(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
   const long pieces = (CHANNELS + EACH - 1) / EACH;
