@@ -6,42 +6,24 @@
 
 #include "kernels/fft/fft.h"
 
-enum { BATCH_DIMS = OCL_DIMS_MAX, RADIX_BITS = 5, PASSES_MAX = 12, LANES_MAX = 16, LARGEST_RADIX = 31 };
+enum { PASSES_MAX = OCL_FFT_STEPS_MAX, LANES_MAX = 16, LARGEST_RADIX = 31 };
 
 /* As in fft.cl. */
-enum {
-  FROM_REAL = 1,
-  FROM_HALF = 2,
-  TO_REAL = 4,
-  SWAP_LOADED = 8,
-  LOAD_FACTORS = 16,
-  TURNS = 32,
-  SWAP_FIRST = 64,
-  STORE_FACTORS = 128,
-  SWAP_STORED = 256
-};
+enum { LOAD_FACTORS = 16, TURNS = 32, SWAP_FIRST = 64, STORE_FACTORS = 128 };
+
+typedef ocl_fft_place where;
+typedef ocl_fft_step step;
+typedef ocl_fft_memo memo;
+typedef ocl_fft_side side;
+typedef ocl_fft_line line;
+typedef ocl_fft_plan plan;
 
 typedef struct pass {
   int64_t tiles, per_item, lines, lanes, batches, batches_first, rank;
   int64_t size, before, behind, points_in, points_out, step_in, step_out;
   int64_t flags, shift, low, high, load_factors, store_factors, stages, radices;
-  int64_t batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
+  int64_t batch_size[OCL_FFT_BATCH_DIMS], stride_in[OCL_FFT_BATCH_DIMS], stride_out[OCL_FFT_BATCH_DIMS];
 } pass;
-
-/* What a pass reads or writes. */
-typedef enum where { SELF, OUT, HALF, WORK_0, WORK_1, PLACES } where;
-
-typedef struct step {
-  ocl_kernel kernel;
-  cl_mem table;
-  where from, to;
-} step;
-
-typedef struct memo {
-  step *steps;
-  int count;
-  uint64_t begins[PLACES], bytes; /* in the workspace, whose beginning is the tiles' */
-} memo;
 
 typedef struct operands {
   const graft_tensor_desc *self, *out;
@@ -52,34 +34,7 @@ typedef struct operands {
 
 /* ---- One dim ---- */
 
-/* A side of a dim's transform: a tensor, or work of this dim's own. */
-typedef struct side {
-  where where;
-  const int64_t *strides; /* NULL: work */
-  bool real;
-} side;
-
-typedef struct line {
-  side from, to;
-  int64_t dim, points; /* of the whole line */
-  int64_t points_out;
-  int64_t load_flags, store_flags;
-  double scale;
-  bool backward;
-} line;
-
-typedef struct plan {
-  memo *memo;
-  graft_device *device;
-  const ocl_dtype *real;
-  const int64_t *shape; /* of the dims that are not transformed */
-  int64_t rank;
-  uint64_t tile_bytes, work_bytes;      /* the most that any step takes */
-  int64_t batches, batches_first, kept; /* of the line at hand: how its batches lie; kept: dims of these */
-  int64_t size[BATCH_DIMS], in[BATCH_DIMS], out[BATCH_DIMS], dense[BATCH_DIMS];
-} plan;
-
-static unsigned vector_of(const plan *p) {
+unsigned ocl_fft_vector(const plan *p) {
   if (!p->device->is_cpu) return 1;
   return p->real->code == GRAFT_F32 || p->device->vector_width <= 4 ? p->device->vector_width
                                                                     : p->device->vector_width / 2;
@@ -95,7 +50,7 @@ static graft_status lay_batches(plan *p, const line *l) {
   p->batches = 1;
   for (int64_t d = 0; d < p->rank; d++) {
     if (d == l->dim || p->shape[d] == 1) continue;
-    if (p->kept == BATCH_DIMS) return GRAFT_UNIMPLEMENTED;
+    if (p->kept == OCL_FFT_BATCH_DIMS) return GRAFT_UNIMPLEMENTED;
     int64_t at = p->kept++;
     for (; at > 0 && p->in[at - 1] < l->from.strides[d]; at--) {
       p->size[at] = p->size[at - 1], p->in[at] = p->in[at - 1], p->out[at] = p->out[at - 1];
@@ -131,7 +86,7 @@ static int64_t lay_side(const plan *p, const side *s, const int64_t *strides, in
 
 /* As fft.cl reads them; a tile's points are the product of a dozen at most. */
 static void add_radix(pass *s, int64_t radix) {
-  s->radices |= radix << RADIX_BITS * s->stages++;
+  s->radices |= radix << OCL_FFT_RADIX_BITS * s->stages++;
 }
 
 static void choose_radices(pass *s) {
@@ -165,7 +120,7 @@ static void add_constants(ocl_text *head, const plan *p, const pass *s) {
 }
 
 static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
-  unsigned vec = vector_of(p);
+  unsigned vec = ocl_fft_vector(p);
   int64_t lanes = p->device->is_cpu ? vec : tile_points(p) / s->size;
   s->lanes = lanes < LANES_MAX ? lanes : LANES_MAX;
   s->tiles = ocl_ceil_divide(s->lines, s->lanes);
@@ -179,9 +134,9 @@ static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
   ocl_text head = {0};
   ocl_head_types(&head, p->real, vec, local);
   ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADIX_BITS %d\n#define LANES_MAX %d\n#define TILE_POINTS %lld\n",
-               BATCH_DIMS, RADIX_BITS, LANES_MAX, (long long)tile_points(p));
+               OCL_FFT_BATCH_DIMS, OCL_FFT_RADIX_BITS, LANES_MAX, (long long)tile_points(p));
   add_constants(&head, p, s);
-  graft_status status = ocl_kernel_make(&step->kernel, p->device, &head, "fft/fft", "fft_pass");
+  graft_status status = ocl_kernel_make(&step->kernel, p->device, &head, "fft/butterflies fft/fft", "fft_pass");
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&step->kernel, items * (int64_t)local, local);
   const ocl_number factor = {.re = scale};
@@ -216,7 +171,7 @@ static int64_t divisor_near(int64_t n, double wanted, int64_t most) {
 /* Sizes of the passes of a length: 1 where a tile holds it and there are lines enough to fill the lanes. */
 static int choose_passes(const plan *p, int64_t length, int64_t *sizes) {
   int64_t most = tile_points(p), rest = length;
-  bool lonely = p->device->is_cpu && length >= 256 && p->batches < 2 * (int64_t)vector_of(p);
+  bool lonely = p->device->is_cpu && length >= 256 && p->batches < 2 * (int64_t)ocl_fft_vector(p);
   bool fits = length <= most && !lonely;
   if (!fits && !p->device->is_cpu) most = 128;
   int count = 0, left = 1;
@@ -242,7 +197,7 @@ static graft_status add_pass(plan *p, const chain *c, const line *l, int64_t siz
   int64_t behind = c->length / before / size;
   bool first = before == 1, last = behind == 1;
   const side middle = {.where = *work};
-  const side *from = first ? &c->from : &(side){.where = *work == WORK_0 ? WORK_1 : WORK_0},
+  const side *from = first ? &c->from : &(side){.where = *work == OCL_FFT_WORK_0 ? OCL_FFT_WORK_1 : OCL_FFT_WORK_0},
              *to = last ? &c->to : &middle;
   pass s = {.size = size, .before = before, .behind = behind, .batches = p->batches, .batches_first = p->batches_first};
   s.lines = p->batches * before * behind;
@@ -265,7 +220,7 @@ static graft_status add_pass(plan *p, const chain *c, const line *l, int64_t siz
   read_table(&s, &table);
   step *step = &p->memo->steps[p->memo->count++];
   step->from = from->where, step->to = to->where;
-  if (to->where == *work) *work = *work == WORK_0 ? WORK_1 : WORK_0;
+  if (to->where == *work) *work = *work == OCL_FFT_WORK_0 ? OCL_FFT_WORK_1 : OCL_FFT_WORK_0;
   uint64_t bytes = 2 * (uint64_t)(p->batches * c->length) * p->real->bytes;
   if (!(from->strides && to->strides) && bytes > p->work_bytes) p->work_bytes = bytes;
   graft_status status = ocl_fft_table_get(p->device, &table, &step->table);
@@ -299,15 +254,15 @@ static graft_status add_convolution(plan *p, const line *l, const chain *whole, 
   there.length = back.length = back.points_in = there.points_out = length;
   there.table = back.table = (ocl_fft_table){.chirp = l->points, .length = length};
   there.table.spectrum = 1;
-  there.to = (side){.where = WORK_0};
+  there.to = (side){.where = OCL_FFT_WORK_0};
   there.load_flags |= LOAD_FACTORS;
-  there.store_flags = STORE_FACTORS | SWAP_STORED;
+  there.store_flags = STORE_FACTORS | OCL_FFT_SWAP_STORED;
   there.scale = 1;
   int64_t sizes[PASSES_MAX];
   int passes = choose_passes(p, length, sizes);
-  if (passes % 2 == 0) there.to.where = WORK_1; /* its own passes begin with WORK_0 */
+  if (passes % 2 == 0) there.to.where = OCL_FFT_WORK_1; /* its own passes begin with OCL_FFT_WORK_0 */
   graft_status status = add_chain(p, &there, l, work);
-  *work = there.to.where == WORK_0 ? WORK_1 : WORK_0;
+  *work = there.to.where == OCL_FFT_WORK_0 ? OCL_FFT_WORK_1 : OCL_FFT_WORK_0;
   back.from = there.to;
   back.load_flags = 0;
   back.store_flags |= SWAP_FIRST | STORE_FACTORS;
@@ -315,10 +270,10 @@ static graft_status add_convolution(plan *p, const line *l, const chain *whole, 
 }
 
 static graft_status add_line(plan *p, const line *l) {
-  where work = WORK_0;
+  where work = OCL_FFT_WORK_0;
   graft_status status = lay_batches(p, l);
   if (status != GRAFT_OK) return status;
-  int64_t swap_in = l->backward ? SWAP_LOADED : 0, swap_out = l->backward ? SWAP_STORED : 0;
+  int64_t swap_in = l->backward ? OCL_FFT_SWAP_LOADED : 0, swap_out = l->backward ? OCL_FFT_SWAP_STORED : 0;
   const chain whole = {.from = l->from,
                        .to = l->to,
                        .length = l->points,
@@ -327,6 +282,7 @@ static graft_status add_line(plan *p, const line *l) {
                        .load_flags = l->load_flags | swap_in,
                        .store_flags = l->store_flags | swap_out,
                        .scale = l->scale};
+  if (ocl_fft_rows_serve(p, l)) return ocl_fft_add_rows(p, l);
   return has_large_prime(l->points) ? add_convolution(p, l, &whole, &work) : add_chain(p, &whole, l, &work);
 }
 
@@ -337,7 +293,7 @@ static double scale_of(const operands *call, double points) {
 }
 
 /* The last dim of the list is the first to be transformed, but from half its points, where it is the last; between,
- * points stand in `out`, or, where that has real ones, in HALF, which lies as self does but without gaps. */
+ * points stand in `out`, or, where that has real ones, in OCL_FFT_HALF, which lies as self does but without gaps. */
 static graft_status add_lines(plan *p, const operands *call) {
   const graft_dl_tensor *self = &call->self->dl, *out = &call->out->dl;
   bool from_real = self->dtype == p->real->code, to_real = out->dtype == p->real->code;
@@ -346,8 +302,8 @@ static graft_status add_lines(plan *p, const operands *call) {
     half[d] = dense;
     dense *= self->shape[d];
   }
-  side from = {SELF, self->strides, from_real}, to = {OUT, out->strides, to_real}, between = to;
-  if (to_real) between = (side){HALF, half, false};
+  side from = {OCL_FFT_SELF, self->strides, from_real}, to = {OCL_FFT_OUT, out->strides, to_real}, between = to;
+  if (to_real) between = (side){OCL_FFT_HALF, half, false};
   double points = 1;
   graft_status status = GRAFT_OK;
   for (int64_t i = 0; status == GRAFT_OK && i < count; i++) {
@@ -357,8 +313,8 @@ static graft_status add_lines(plan *p, const operands *call) {
     l.points = from_real && first ? self->shape[dim] : out->shape[dim];
     l.points_out = out->shape[dim];
     if (to_real && !last) l.points = l.points_out = self->shape[dim];
-    l.load_flags = (from_real && first ? FROM_REAL : 0) | (to_real && last ? FROM_HALF : 0);
-    l.store_flags = to_real && last ? TO_REAL : 0;
+    l.load_flags = (from_real && first ? OCL_FFT_FROM_REAL : 0) | (to_real && last ? OCL_FFT_FROM_HALF : 0);
+    l.store_flags = to_real && last ? OCL_FFT_TO_REAL : 0;
     points *= (double)l.points;
     l.scale = last ? scale_of(call, points) : 1;
     p->shape = from_real && first ? self->shape : to_real ? self->shape : out->shape;
@@ -366,17 +322,19 @@ static graft_status add_lines(plan *p, const operands *call) {
     status = add_line(p, &l);
     from = between;
   }
-  if (to_real && count > 1) p->memo->begins[HALF] = 2 * (uint64_t)dense * p->real->bytes; /* its size, until laid out */
+  if (to_real && count > 1)
+    p->memo->begins[OCL_FFT_HALF] = 2 * (uint64_t)dense * p->real->bytes; /* its size, until laid out */
   return status;
 }
 
 static void lay_workspace(plan *p) {
   memo *memo = p->memo;
-  uint64_t half = memo->begins[HALF], tiles = (p->tile_bytes + 63) / 64 * 64, work = (p->work_bytes + 63) / 64 * 64;
-  memo->begins[WORK_0] = tiles;
-  memo->begins[WORK_1] = tiles + work;
-  memo->begins[HALF] = tiles + 2 * work;
-  memo->bytes = memo->begins[HALF] + half;
+  uint64_t half = memo->begins[OCL_FFT_HALF], tiles = (p->tile_bytes + 63) / 64 * 64,
+           work = (p->work_bytes + 63) / 64 * 64;
+  memo->begins[OCL_FFT_WORK_0] = tiles;
+  memo->begins[OCL_FFT_WORK_1] = tiles + work;
+  memo->begins[OCL_FFT_HALF] = tiles + 2 * work;
+  memo->bytes = memo->begins[OCL_FFT_HALF] + half;
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
@@ -411,8 +369,10 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (memo->bytes) status = ocl_workspace(exec, memo->bytes, &work);
   for (int i = 0; status == GRAFT_OK && i < memo->count; i++) {
     step *step = &memo->steps[i];
-    ocl_place places[PLACES] = {[SELF] = ocl_place_of(call->self), [OUT] = ocl_place_of(call->out)};
-    for (int w = HALF; w < PLACES; w++) places[w] = (ocl_place){work.buffer, work.offset + memo->begins[w]};
+    ocl_place places[OCL_FFT_PLACES] = {
+        [OCL_FFT_SELF] = ocl_place_of(call->self), [OCL_FFT_OUT] = ocl_place_of(call->out)};
+    for (int w = OCL_FFT_HALF; w < OCL_FFT_PLACES; w++)
+      places[w] = (ocl_place){work.buffer, work.offset + memo->begins[w]};
     const ocl_argument arguments[] = {OCL_PLACE(places[step->to]), OCL_PLACE(places[step->from]), OCL_PLACE(work)};
     status = ocl_launch(&step->kernel, exec->stream, OCL_ALL(arguments));
   }

@@ -1,4 +1,4 @@
-/* One pass of a forward transform of n = before * size * behind points (Stockham, decimation in frequency): each of
+/* After butterflies.cl. One pass of a forward transform of n = before * size * behind points (Stockham, decimation in frequency): each of
  * before * behind lines of `size` points, that many apart, is transformed, times what the passes behind it need, and
  * goes to where these find it. Line p * before + q reads the points from there on and writes those from
  * q + p * before * size on, `before` apart.
@@ -52,25 +52,6 @@ typedef struct {
   long in, out, first_in, first_out, turn;
 } place;
 
-typedef struct {
-  CT re, im;
-} pair;
-
-typedef struct {
-  VT re, im;
-} point;
-
-#if LOCAL == 1
-#define SPACE __global
-#define SYNC
-#else
-#define SPACE __local
-#define SYNC barrier(CLK_LOCAL_MEM_FENCE)
-#endif
-
-/* Where element i of a lane stands in a tile. */
-static int element(int i, int lane, int lanes) { return LOCAL == 1 ? i : i * lanes + lane; }
-
 static place place_of(pass s, long line) {
   long columns = s.before * s.behind;
   line = min(line, s.lines - 1);
@@ -93,7 +74,6 @@ static place place_of(pass s, long line) {
 }
 
 static pair pair_times(pair a, pair b) { return (pair){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-static pair pair_at(__global const CT *table, long i) { return (pair){table[2 * i], table[2 * i + 1]}; }
 static pair swapped(pair a) { return (pair){a.im, a.re}; }
 
 /* Point i of a line as it goes into the transform. */
@@ -152,9 +132,9 @@ static void load_tile(__global const CT *in, __global const CT *table, pass s, c
     VT a, b;
     if (beside) {
 #if VEC > 1
-      VT low = CAT(vload, VEC)(0, in + first[0] + i * step), high = CAT(vload, VEC)(1, in + first[0] + i * step);
-      a = (VT)(low.even, high.even);
-      b = (VT)(low.odd, high.odd);
+      const point v = load_points(in + first[0] + i * step);
+      a = v.re;
+      b = v.im;
 #else
       a = in[first[0] + i * step];
       b = in[first[0] + i * step + 1];
@@ -203,13 +183,7 @@ static void store_tile(__global CT *out, __global const CT *table, pass s, const
     VT x = (swap ? b : a) * scale, y = (swap ? a : b) * scale;
 #if VEC > 1
     if (beside) {
-      VT low, high;
-      low.even = x.lo;
-      low.odd = y.lo;
-      high.even = x.hi;
-      high.odd = y.hi;
-      CAT(vstore, VEC)(low, 0, out + first[0] + i * step);
-      CAT(vstore, VEC)(high, 1, out + first[0] + i * step);
+      store_points(out + first[0] + i * step, (point){x, y});
       continue;
     }
 #endif
@@ -222,91 +196,6 @@ static void store_tile(__global CT *out, __global const CT *table, pass s, const
   }
 }
 #endif
-
-static INLINED point get(SPACE const VT *tile, int i) { return (point){tile[2 * i], tile[2 * i + 1]}; }
-static INLINED void put(SPACE VT *tile, int i, point v) {
-  tile[2 * i] = v.re;
-  tile[2 * i + 1] = v.im;
-}
-static INLINED point plus(point a, point b) { return (point){a.re + b.re, a.im + b.im}; }
-static INLINED point minus(point a, point b) { return (point){a.re - b.re, a.im - b.im}; }
-static INLINED point quarter(point a) { return (point){a.im, -a.re}; } /* times -i */
-static INLINED point stretched(point a, CT by) { return (point){a.re * by, a.im * by}; }
-static INLINED point times(point a, pair w) {
-  return (point){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
-}
-
-/* A butterfly: column q of group p, in one lane. Its points are before * behind apart, and its results, which go in
- * order to every before-th element, are times the powers of root p * before. */
-typedef struct {
-  int p, q, lane;
-} butterfly;
-
-/* One stage of a tile, and the roots. */
-typedef struct {
-  SPACE const VT *x;
-  SPACE VT *y;
-  __global const CT *table;
-  int radix, before, behind, lanes;
-} stage;
-
-#define POINT(j) get(s.x, element(at.q + s.before * (at.p + (j)*s.behind), at.lane, s.lanes))
-#define RESULT(j, v)                                                                      \
-  put(s.y, element(at.q + s.before * (s.radix * at.p + (j)), at.lane, s.lanes),           \
-      at.p && (j) ? times(v, pair_at(s.table, (long)(j)*at.p * s.before)) : (v))
-
-static INLINED void radix_2(stage s, butterfly at) {
-  point a = POINT(0), b = POINT(1);
-  RESULT(0, plus(a, b));
-  RESULT(1, minus(a, b));
-}
-
-static INLINED void radix_3(stage s, butterfly at) {
-  point a = POINT(0), b = POINT(1), c = POINT(2), sum = plus(b, c);
-  point middle = minus(a, stretched(sum, K(0.5)));
-  point side = quarter(stretched(minus(b, c), K(0.866025403784438646763723170752936183)));
-  RESULT(0, plus(a, sum));
-  RESULT(1, plus(middle, side));
-  RESULT(2, minus(middle, side));
-}
-
-static INLINED void radix_4(stage s, butterfly at) {
-  point a = POINT(0), b = POINT(1), c = POINT(2), d = POINT(3);
-  point even = plus(a, c), odd = plus(b, d), left = minus(a, c), right = quarter(minus(b, d));
-  RESULT(0, plus(even, odd));
-  RESULT(1, plus(left, right));
-  RESULT(2, minus(even, odd));
-  RESULT(3, minus(left, right));
-}
-
-/* Cosines and sines of a fifth of a turn and of two. */
-static INLINED void radix_5(stage s, butterfly at) {
-  const CT c1 = K(0.309016994374947424102293417182819059), c2 = K(-0.809016994374947424102293417182819059);
-  const CT s1 = K(0.951056516295153572116439333379382143), s2 = K(0.587785252292473129168705954639072769);
-  point a = POINT(0), b = POINT(1), c = POINT(2), d = POINT(3), e = POINT(4);
-  point outer = plus(b, e), inner = plus(c, d), wide = minus(b, e), narrow = minus(c, d);
-  point middle_1 = plus(a, plus(stretched(outer, c1), stretched(inner, c2)));
-  point middle_2 = plus(a, plus(stretched(outer, c2), stretched(inner, c1)));
-  point side_1 = quarter(plus(stretched(wide, s1), stretched(narrow, s2)));
-  point side_2 = quarter(minus(stretched(wide, s2), stretched(narrow, s1)));
-  RESULT(0, plus(a, plus(outer, inner)));
-  RESULT(1, plus(middle_1, side_1));
-  RESULT(2, plus(middle_2, side_2));
-  RESULT(3, minus(middle_2, side_2));
-  RESULT(4, minus(middle_1, side_1));
-}
-
-/* Any other prime: each result is a sum over the points. root: the step between roots of this order in the table. */
-static INLINED void radix_any(stage s, butterfly at) {
-  const int root = s.before * s.behind;
-  for (int k = 0; k < s.radix; k++) {
-    point sum = POINT(0);
-    for (int j = 1, r = k; j < s.radix; j++, r = r + k < s.radix ? r + k : r + k - s.radix) {
-      sum = plus(sum, times(POINT(j), pair_at(s.table, (long)r * root)));
-    }
-    RESULT(k, sum);
-  }
-}
 
 static INLINED void transform_one(stage s, butterfly at) {
   switch (s.radix) {

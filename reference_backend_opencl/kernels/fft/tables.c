@@ -72,6 +72,14 @@ ocl_fft_parts ocl_fft_parts_of(const ocl_fft_table *of) {
     parts.store_factors = parts.count;
     parts.count += of->spectrum ? of->length : of->chirp;
   }
+  if (of->lanes) {
+    parts.lanes = parts.count;
+    parts.count += of->size * of->lanes;
+  }
+  if (of->halves) {
+    parts.halves = parts.count;
+    parts.count += of->halves;
+  }
   return parts;
 }
 
@@ -89,6 +97,10 @@ static graft_status make(const void *from, void **content, size_t *bytes) {
   }
   for (int64_t k = 0; ok && of->chirp_in && k < of->chirp; k++) all[parts.load_factors + k] = chirp(k, of->chirp);
   for (int64_t k = 0; ok && of->chirp_out && k < of->chirp; k++) all[parts.store_factors + k] = chirp(k, of->chirp);
+  for (int64_t i = 0; ok && i < of->size * of->lanes; i++) {
+    all[parts.lanes + i] = turned(i / of->lanes * (i % of->lanes), of->size * of->lanes);
+  }
+  for (int64_t k = 0; ok && k < of->halves; k++) all[parts.halves + k] = turned(k, 2 * of->halves);
   if (ok && of->spectrum) ok = spectrum(all + parts.store_factors, of->chirp, of->length);
   for (int64_t k = 0; ok && k < parts.count; k++) {
     if (of->wide) {
