@@ -87,6 +87,11 @@ static const cf_op cf_matmul_ops[] = {
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::vdot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
+    /* Long ones come in parts, the last one shorter. */
+    {"aten::dot", CF_TEXTS("m T[40009] T[40009]"), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_FLAT,
+     CF_G_NONE},
+    {"aten::vdot", CF_TEXTS("m T[40009] T[40009]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT,
+     CF_G_NONE},
     {"aten::mv",
      CF_TEXTS("m T[33,17] T[17]", "m T[3,1025] T[1025]", "m T[33,1] T[1]", "m T[5,0] T[0]", "m T[0,5] T[5]"),
      CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},

@@ -139,6 +139,8 @@ static const ocl_op ops[] = {
     {OCL_OP(addmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
     {OCL_OP(addmm_activation), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = LAYOUTS},
     {OCL_OP(baddbmm), .inputs = NUMBERS, .outputs = NUMBERS, .flags = LAYOUTS},
+    {OCL_OP(dot), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = LAYOUTS},
+    {OCL_OP(vdot), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = LAYOUTS},
     {OCL_OP(grouped_mm), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
 };
 OCL_FAMILY(matmul, ops)
