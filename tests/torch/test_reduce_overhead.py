@@ -12,6 +12,7 @@ from compiled import assert_same, train
 from torch import nn
 from torch._dynamo.utils import counters
 from torch_graft import _replays
+from torch_graft._device import library
 
 RUNS = 6  # more than it takes until runs are replayed
 
@@ -165,6 +166,184 @@ def test_sizes_that_change_each_time():
         x = torch.randn(size, device="graft")
         assert_same(compiled(x), x.exp().sum())
     assert captured_runs() == 0
+
+
+# --- open sizes ---
+
+
+def recorded():
+    return counters["graft"]["graphs"]
+
+
+@pytest.fixture
+def few_sizes(monkeypatch):
+    """The limit of sizes that have replays."""
+    monkeypatch.setattr(_replays, "SIZES", 3)
+    return 3
+
+
+def test_one_recording_is_replayed_at_each_size():
+    model = network().eval()
+    compiled, results = replayed(model, dynamic=True), []
+    with torch.no_grad():
+        for seed in range(RUNS):
+            for size in (3, 5, 8, 4):
+                torch.manual_seed(seed)
+                x = torch.randn(size, 8, device="graft")
+                results.append((compiled(x), model(x)))
+        for ours, expected in results:
+            assert_same(ours, expected)
+    assert (captured_runs(), recorded()) == (4, 1)
+
+
+def test_two_open_sizes():
+    def function(x, y):
+        return (x @ y).relu().sum(0), x.new_full((y.shape[1], x.shape[0]), x.shape[0] * 2)
+
+    compiled = replayed(function, dynamic=True)
+    for seed in range(RUNS):
+        torch.manual_seed(seed)
+        for rows, columns in ((3, 4), (4, 3), (3, 3), (5, 4)):
+            x, y = torch.randn(rows, 6, device="graft"), torch.randn(6, columns, device="graft")
+            assert_same(compiled(x, y), function(x, y))
+    assert captured_runs() == 4
+
+
+def test_a_size_that_turns_out_to_be_open():
+    """Without dynamic=True the second size makes it so."""
+    model = network().eval()
+    compiled = replayed(model)
+    with torch.no_grad():
+        for size in [3] * RUNS + [4, 5, 6] * RUNS:
+            x = torch.randn(size, 8, device="graft")
+            assert_same(compiled(x), model(x))
+    assert (captured_runs(), recorded()) == (4, 2)
+
+
+def test_beyond_the_limit_of_sizes(few_sizes, reasons):
+    model = network().eval()
+    compiled, sizes = replayed(model, dynamic=True), range(2, 9)
+    with torch.no_grad():
+        for seed in range(RUNS):
+            torch.manual_seed(seed)
+            for size in sizes:
+                x = torch.randn(size, 8, device="graft")
+                assert_same(compiled(x), model(x))
+    assert (captured_runs(), recorded()) == (few_sizes, 1)
+    assert reasons().count("is not replayed: it has replays at 3 other sizes, which is the limit") == 1
+
+
+def test_more_sizes_than_a_graph_keeps():
+    """libgraft has made the graph for 16 sizes, and a replay is made of a size whose turn comes when it is forgotten."""
+    compiled = replayed(lambda x: x.exp().sum(), dynamic=True)
+    for seed in range(RUNS):
+        torch.manual_seed(seed)
+        for size in range(2, 22):
+            x = torch.randn(size, device="graft")
+            assert_same(compiled(x), x.exp().sum())
+    assert (captured_runs(), recorded()) == (_replays.SIZES, 1)
+
+
+def sized_batches(sizes, count):
+    torch.manual_seed(2)
+    return [(torch.randn(n, 8, device="graft"), torch.randn(n, 4, device="graft")) for n in list(sizes) * count]
+
+
+def train_both(ours, compiled, theirs, without, data):
+    """Each as it is and without replays, with the same random numbers; gradients and losses are equal, to the bit."""
+    for seed, group in enumerate(data):
+        for model, run in ((ours, compiled), (theirs, without)):
+            torch.manual_seed(seed)
+            losses = [(run(x) * y).square().mean() for x, y in group]
+            for loss in losses:
+                loss.backward()
+            model.losses = [loss.detach() for loss in losses]
+        assert_same(ours.losses, theirs.losses)
+        assert_same([p.grad for p in ours.parameters()], [p.grad for p in theirs.parameters()])
+        for model in (ours, theirs):
+            for p in model.parameters():
+                with torch.no_grad():
+                    p -= 0.1 * p.grad
+                p.grad = None
+
+
+def dynamic_pair():
+    ours, theirs = network(), network()
+    without = torch.compile(theirs, backend="graft", dynamic=True)
+    return ours, replayed(ours, dynamic=True), theirs, without
+
+
+def test_training_at_several_sizes():
+    train_both(*dynamic_pair(), [[each] for each in sized_batches((6, 4, 7), 2 * RUNS)])
+    assert captured_runs() == 2 * 3  # a forward and a backward for each
+
+
+def test_a_backward_finds_what_its_forward_kept(monkeypatch):
+    """It is captured once that comes from replays, which it need not copy."""
+    capture, found = _replays.Replays._capture, []
+
+    def watching(self, values, key):
+        if self.role.warm_up == _replays.WARM_UP_BACKWARD:
+            found.append(any(library().is_replayed(values[i]) for i in self.tensors))
+        return capture(self, values, key)
+
+    monkeypatch.setattr(_replays.Replays, "_capture", watching)
+    train_both(*dynamic_pair(), [[each] for each in sized_batches((6, 4), 2 * RUNS)])
+    assert found == [True, True]
+
+
+def test_training_beyond_the_limit_of_sizes(few_sizes, reasons):
+    train_both(*dynamic_pair(), [[each] for each in sized_batches((6, 4, 7, 2, 3), 2 * RUNS)])
+    assert captured_runs() == 2 * few_sizes
+    assert "which is the limit" in reasons()
+
+
+def test_sizes_change_between_forward_and_backward():
+    """The forward of another size, or two, run before the backward of the first."""
+    data = sized_batches((6, 4, 7), 3 * RUNS)
+    groups = [data[i : i + 1 + i % 3] for i in range(len(data) - 2)]
+    train_both(*dynamic_pair(), groups)
+    assert captured_runs() >= 2 * 3
+
+
+def test_a_buffer_is_written_at_each_size():
+    ours, theirs = network(norm=nn.BatchNorm1d), network(norm=nn.BatchNorm1d)
+    without = torch.compile(theirs, backend="graft", dynamic=True)
+    train_both(ours, replayed(ours, dynamic=True), theirs, without, [[each] for each in sized_batches((6, 4), 2 * RUNS)])
+    assert_same(dict(ours.state_dict()), dict(theirs.state_dict()))
+    assert captured_runs() == 2 * 2
+
+
+def test_what_cannot_be_captured_at_one_size(monkeypatch, reasons):
+    capture = _replays.Replays._run_captured
+
+    def refusing(self, run, values, index):
+        if self._sizes_of(values) == (3,):
+            raise RuntimeError("not this one")
+        return capture(self, run, values, index)
+
+    monkeypatch.setattr(_replays.Replays, "_run_captured", refusing)
+    compiled = replayed(lambda x: x.exp().sum(), dynamic=True)
+    for _ in range(RUNS):
+        for size in (3, 4, 5):
+            x = torch.randn(size, device="graft")
+            assert_same(compiled(x), x.exp().sum())
+    assert captured_runs() == 2
+    assert reasons().count("is not replayed: at (3,), not this one") == 1
+
+
+def test_what_cannot_be_captured_at_any_size(monkeypatch, reasons):
+    def refusing(self, run, values, index):
+        raise RuntimeError("not this one")
+
+    monkeypatch.setattr(_replays.Replays, "_run_captured", refusing)
+    compiled = replayed(lambda x: x.exp().sum(), dynamic=True)
+    for _ in range(RUNS):
+        for size in range(2, 12):
+            x = torch.randn(size, device="graft")
+            assert_same(compiled(x), x.exp().sum())
+    assert captured_runs() == 0
+    assert reasons().count("not this one") == _replays.FAILURES
 
 
 # --- what is written ---

@@ -33,7 +33,7 @@ LIMIT = 16
 def compile_graph(module, passes=None, replays=None):
     """A function of a list of values, which it empties; what AOTAutograd calls boxed. replays: of a program, what runs it
     instead."""
-    program = Program(module, passes, opens=not replays)  # what is replayed has its sizes
+    program = Program(module, passes)
     runner = replays(program) if replays else program
 
     def run(values):
@@ -47,8 +47,8 @@ def compile_graph(module, passes=None, replays=None):
 class Program:
     """One forward, backward or inference graph of AOTAutograd."""
 
-    def __init__(self, module, passes, opens=True):
-        self.plan = plan = _Plan(module, passes, opens)
+    def __init__(self, module, passes):
+        self.plan = plan = _Plan(module, passes)
         self.steps = tuple(_steps(plan, 0, len(plan.nodes)))
         self.outputs = plan.outputs
         log.info("a graph of %d nodes: %s", len(plan.nodes), plan.describe(self.steps))
@@ -72,9 +72,8 @@ class Program:
 class _Plan:
     """The nodes in their order, and the place that each value has in the list of values of a run."""
 
-    def __init__(self, module, passes, opens):
+    def __init__(self, module, passes):
         self.passes = passes
-        self.opens = opens  # sizes, where they are symbols
         self.module = module
         nodes = list(module.graph.nodes)
         self.placeholders = [node for node in nodes if node.op == "placeholder"]
@@ -312,7 +311,7 @@ class _Piece:
         self.outputs = [node for node in outputs if is_tensor(node)]
         self.output_slots = [plan.slots[node] for node in self.outputs]
         self.number_outputs = [node for node in outputs if not is_tensor(node)]
-        self.open = _Open.of(self) if plan.opens else None
+        self.open = _Open.of(self)
         self.variants = {}
         self.waiting = None  # inputs seen once while no more graphs are kept
         self.parts = None  # what it was split into

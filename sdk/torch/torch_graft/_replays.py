@@ -1,6 +1,10 @@
 """mode="reduce-overhead": a program that was run a few times is captured, inputs, graphs and results, and from then on
 replayed. A replay does what the run would, to the bit, and where it can't, the program runs as without the mode.
 
+A capture is one of sizes that are no more open: it is found by the sizes of a run, and a program has a limit of such
+sizes. It is made right behind a run of the same sizes, for a graph with open ones keeps what it made for the last few
+sizes alone, and a call that never ran may turn out to have no kernel.
+
 Parameters and buffers, what the program writes to, and what other replays hand out are found where they are; a run is
 captured for their addresses. Other inputs are copied into memory of the capture. What a forward or an inference gives its
 caller is a copy, so that nobody sees it overwritten; what a forward keeps for its backward, and gradients, are handed out
@@ -23,16 +27,23 @@ from torch_graft.streams import Stream, StreamContext
 
 log = logging.getLogger(_program.__name__)
 
-# Runs before one is captured: the first one records graphs.
+# Runs before one is captured: the first one records graphs. A backward waits for one more, which is given what a replay
+# of its forward keeps: where that lies is part of what it is captured for.
 WARM_UP = 2
-# Captures kept of one program for each set of its numbers. Each has memory of its own.
+WARM_UP_BACKWARD = 3
+# Sizes at which one program is replayed. Each has memory of its own.
+SIZES = 16
+# Captures kept of one program for each of them.
 LIMIT = 4
 # Captures made for the same inputs, where the results of one are held when the next run comes.
 GENERATIONS = 2
-# Sets of numbers, and inputs that were met and not captured yet, that are remembered.
-MEMORY = 16
+# Inputs that were met, captured or not, that are remembered.
+MEMORY = 256
+# Sizes at which it can't be captured, until that is taken to hold for all.
+FAILURES = 4
 
 MADE, SAME = -1, -2
+_GIVEN_UP = 1 << 30  # instead of how often inputs were met: they are not captured
 
 _streams = {}  # by device, that runs are captured on
 
@@ -40,9 +51,10 @@ _streams = {}  # by device, that runs are captured on
 class Role:
     """What a program is in AOTAutograd's scheme, as far as replays need it."""
 
-    def __init__(self, static=(), visible=None):
+    def __init__(self, static=(), visible=None, warm_up=WARM_UP):
         self.static = frozenset(static)  # inputs that are parameters or buffers
         self.visible = visible  # how many of the first results the caller sees; None: all
+        self.warm_up = warm_up
 
     def replays(self, program):
         return Replays(program, self)
@@ -51,7 +63,7 @@ class Role:
 def role_of(name):
     """For a program that is compiled now; name: "fw", "bw" or "inference"."""
     if name == "bw":
-        return Role(visible=0)
+        return Role(visible=0, warm_up=WARM_UP_BACKWARD)
     context = torch._guards.TracingContext.try_get()
     metadata = context and context.fw_metadata
     if not metadata:
@@ -67,47 +79,69 @@ class Replays:
         self.is_made = [i >= len(program.plan.placeholders) for i in program.outputs]
         self.written = _written(program.plan)
         self.reason = None  # why it will never be captured
-        self.runs = {}  # by the numbers among its inputs
+        self.runs = {}  # by sizes
         self.tensors, self.numbers = None, None  # the places of each, from the first run on
         self.met = {}
+        self.is_full, self.failures = False, 0
         self.lock = threading.Lock()
 
     def run(self, values):
         if self.numbers is not None:
-            runs = self.runs.get(tuple([values[i] for i in self.numbers]))
+            runs = self.runs.get(self._sizes_of(values))
             results = runs.run(values) if runs else None
             if results is not None:
                 return results
         return self._run_without(values)
 
     def _run_without(self, values):
-        if self.reason is None and self.lock.acquire(blocking=False):
-            try:
-                if self._is_due(values) and self._capture(values):
-                    results = self.runs[self._numbers_of(values)].run(values)
-                    if results is not None:
-                        return results
-            finally:
-                self.lock.release()
-        return self.program.run(values)
+        key = self._unless_busy(self._key_if_due, values)
+        if key is None:
+            return self.program.run(values)
+        kept = list(values)
+        results = self.program.run(values)
+        self._unless_busy(self._capture, kept, key)
+        return results
 
-    def _numbers_of(self, values):
+    def _unless_busy(self, function, *args):
+        """None where another thread is at it, or nobody will be."""
+        if self.reason is not None or not self.lock.acquire(blocking=False):
+            return None
+        try:
+            return function(*args)
+        finally:
+            self.lock.release()
+
+    def _sizes_of(self, values):
+        """The numbers among its inputs: Dynamo gives each size that is open as one."""
         return tuple([values[i] for i in self.numbers])
 
-    def _is_due(self, values):
-        """Whether the program was run often enough with inputs like these."""
+    def _key_if_due(self, values):
+        """What a capture for inputs like these is for, where the program was run often enough with them."""
         if self.tensors is None:
             self.tensors = [i for i, value in enumerate(values) if isinstance(value, torch.Tensor)]
             self.numbers = [i for i, value in enumerate(values) if not isinstance(value, torch.Tensor)]
         if any(not isinstance(values[i], torch.Tensor) for i in self.tensors):
             return self._never("an input is sometimes a tensor")
-        key = (self._numbers_of(values), *(self._key_of(i, values[i]) for i in self.tensors))
+        key = (self._sizes_of(values), *(self._key_of(i, values[i]) for i in self.tensors))
         if key not in self.met and len(self.met) >= MEMORY:
-            self.met.clear()
-        self.met[key] = met = self.met.get(key, 0) + 1
-        if met == WARM_UP + GENERATIONS + 1:
-            log.info("a run of %d nodes is not replayed: what the last %d gave is held", len(self.program.plan.nodes), GENERATIONS)
-        return WARM_UP < met <= WARM_UP + GENERATIONS
+            self.met.pop(next(iter(self.met)))
+        self.met[key] = met = self.met.pop(key, 0) + 1
+        behind = met - self.role.warm_up  # captures that there should be, and what they gave is held
+        if behind == GENERATIONS:
+            self._tell("what the last %d gave is held", GENERATIONS)
+        return key if 0 <= behind < GENERATIONS and self._has_room(key) else None
+
+    def _has_room(self, key):
+        if key[0] in self.runs or len(self.runs) < SIZES:
+            return True
+        self.met[key] = _GIVEN_UP
+        if not self.is_full:
+            self._tell("it has replays at %d other sizes, which is the limit; this one: %s", SIZES, key[0])
+        self.is_full = True
+        return False
+
+    def _tell(self, text, *values):
+        log.info("a run of %d nodes is not replayed: " + text, len(self.program.plan.nodes), *values)
 
     def _key_of(self, i, tensor):
         if tensor.layout != torch.strided:
@@ -119,27 +153,26 @@ class Replays:
 
     # --- capturing ---
 
-    def _capture(self, values):
-        """Whether there is one more replay."""
+    def _capture(self, values, key):
+        """One more replay, of a run that was just made, where that can be."""
         why = _why_not(self.program.steps)
         if why:
             return self._never(why)
         index = next(iter(_indices(self.program.steps)), None)
         if index != library().current_device() or library().is_captured():
-            return False
+            return
         inputs = [values[i] for i in self.tensors]
         try:
             in_place = [self._is_in_place(i, values[i]) for i in self.tensors]
             run = library().ReplayedRun(inputs, in_place, [i in self.written for i in self.tensors])
             results = self._run_captured(run, values, index)
-        except Exception as error:  # of whatever kind: the run that follows has its own to raise
-            return self._never(first_line(error))
+        except Exception as error:  # of whatever kind: the run itself went well
+            return self._failed(key, first_line(error))
         if results is None:
-            return False
-        self._keep(run, values, results)
+            return
+        self._keep(run, values, results, key[0])
         log.info("a run of %d nodes is replayed: %d calls", len(self.program.plan.nodes), run.count)
         counters["graft"]["captured runs"] += 1
-        return True
 
     def _run_captured(self, run, values, index):
         """What the program gives while it is captured; None where another capture is under way."""
@@ -170,21 +203,25 @@ class Replays:
             if self.is_made[i] and isinstance(value, torch.Tensor) and slot not in attributes:
                 yield i
 
-    def _keep(self, run, values, results):
+    def _keep(self, run, values, results, sizes):
         made = set(self._made(results))
         sources = [MADE if i in made else SAME if self.is_made[i] else slot for i, slot in enumerate(self.program.outputs)]
         same = [value if source == SAME else None for value, source in zip(results, sources)]
-        numbers = self._numbers_of(values)
-        if numbers not in self.runs:
-            if len(self.runs) >= MEMORY:
-                self.runs.pop(next(iter(self.runs)))
-            self.runs[numbers] = library().ProgramReplays(self.tensors)
-        self.runs[numbers].add(run, same, sources, LIMIT)
+        if sizes not in self.runs:
+            self.runs[sizes] = library().ProgramReplays(self.tensors)
+        self.runs[sizes].add(run, same, sources, LIMIT)
+
+    def _failed(self, key, reason):
+        """At these sizes; others may be better. Where there are none, or none is, never."""
+        self.failures += 1
+        if not key[0] or self.failures == FAILURES:
+            return self._never(reason)
+        self.met[key] = _GIVEN_UP
+        self._tell("at %s, %s", key[0], reason)
 
     def _never(self, reason):
-        log.info("a run of %d nodes is not replayed: %s", len(self.program.plan.nodes), reason)
+        self._tell("%s", reason)
         self.reason = reason
-        return False
 
 
 def _why_not(steps):
