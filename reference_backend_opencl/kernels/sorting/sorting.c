@@ -4,6 +4,7 @@
 
 #include "kernels/core/lines.h"
 #include "kernels/sorting/radix.h"
+#include "kernels/sorting/select.h"
 
 enum { ALL = -1 };
 
@@ -191,14 +192,23 @@ static graft_status run_median(const graft_exec *exec, const operands *call) {
   return ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, dtype->bytes, &element, dtype->bytes);
 }
 
-graft_status ocl_op_median(const graft_exec *exec, const graft_args_median *args) {
+static graft_status median(const graft_exec *exec, const graft_tensor_desc *in, const graft_tensor_desc *out,
+                           bool passes_nan) {
+  if (ocl_select_serves(exec->device, in)) {
+    return ocl_select_run(exec, &(ocl_selection){.in = in, .out = out, .passes_nan = passes_nan});
+  }
   return run_median(
-      exec, &(operands){.in = args->self, .values = args->out, .kept = 1, .whole = true, .chosen = "median_of"});
+      exec,
+      &(operands){
+          .in = in, .values = out, .kept = 1, .whole = true, .chosen = passes_nan ? "nanmedian_of" : "median_of"});
+}
+
+graft_status ocl_op_median(const graft_exec *exec, const graft_args_median *args) {
+  return median(exec, args->self, args->out, false);
 }
 
 graft_status ocl_op_nanmedian(const graft_exec *exec, const graft_args_nanmedian *args) {
-  return run_median(
-      exec, &(operands){.in = args->self, .values = args->out, .kept = 1, .whole = true, .chosen = "nanmedian_of"});
+  return median(exec, args->self, args->out, true);
 }
 
 graft_status ocl_op_mode(const graft_exec *exec, const graft_args_mode *args) {
