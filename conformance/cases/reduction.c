@@ -236,6 +236,8 @@ static const char *const cf_prod_dim_texts[] = {"s T[13,17] 1", "m T[17,13] 0 tr
 static const char *const cf_vector_texts[] = {"m T[40007] [0]",
                                               "m T[19,1032] [1]",
                                               "m T[19,1041] [1]",
+                                              "m T[1101,33] [1]",
+                                              "m T[2601,13] [1]",
                                               "m T[5,7,1032] [0,2]",
                                               "m T[3,5,3,40] [0,1,3]",
                                               "m T[131,264] [0]",
@@ -250,6 +252,7 @@ static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            "m T[1025] [0] correction=2",
                                            "m T[3,13,17] [0,2] keepdim=true",
                                            "m T[13,129] [-1]",
+                                           "m T[1101,33] [1]",
                                            "f T[2,3,1,3,2,3] [0,3,5]",
                                            "f T[129,1025] [1]",
                                            NULL};
@@ -266,13 +269,13 @@ static const cf_op cf_reduction_ops[] = {
      CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED,
      CF_G_LINEAR(0)}, /* along columns: of the reductions by a dim, the one in smoke */
     /* Vectors with and without a remainder, rows that begin where no vector may, several dimensions, and so many
-     * elements that what a work-item adds up takes more than one stretch; of those not in f32, where a sum term by
-     * term, which is right, loses more than the limit. */
+     * elements that what a work-item adds up takes more than one stretch; short rows, of which it takes some together;
+     * of those not in f32, where a sum term by term, which is right, loses more than the limit. */
     {"aten::sum.dim_IntList", cf_vector_texts, CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(F64) | CF_BIT(U8) | CF_BIT(C64),
      CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, 0, CF_G_NONE},
     {"aten::sum.dim_IntList", CF_TEXTS("m T[400003] [0]", "f T[4300003] [0]", "f T[2100,2052] [0]"),
      CF_BIT(I32) | CF_BIT(F64), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, 0, CF_G_NONE},
-    {"aten::amin", CF_TEXTS("m T[19,1032] [1]", "m T[131,264] [0]", "m T[40013] [0]"),
+    {"aten::amin", CF_TEXTS("m T[19,1032] [1]", "m T[131,264] [0]", "m T[1101,33] [1]", "m T[40013] [0]"),
      CF_BIT(F16) | CF_BIT(BF16) | CF_BIT(I8) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_NONE},
     {"aten::mean.dim", cf_reduce_dims, CF_FLOATS | CF_COMPLEX, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
      CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(2)},
