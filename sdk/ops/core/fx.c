@@ -30,6 +30,21 @@ void fx_fail(fx *s, graft_status status) {
   if (!s->status) s->status = status;
 }
 
+/* What calls give behind a failure. Each size is 1, so that one may divide by it, and the rank is one that formulas of
+ * images, matrices and lines alike count down from. Nobody writes to it, and no reference to it is counted. */
+static graft_tensor unmade = {.refs = 1,
+                              .dtype = GRAFT_F32,
+                              .ndim = 4,
+                              .numel = 1,
+                              .sizes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+                              .strides = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
+_Static_assert(GRAFT_MAX_DIMS == 16, "each size of what is not made is 1");
+
+/* In place of a result that there is not. */
+static graft_tensor *missing(const fx *s) {
+  return s->status ? &unmade : NULL;
+}
+
 static bool grow(fx *s) {
   uint32_t capacity = s->capacity * 2;
   graft_tensor **owned = malloc(capacity * sizeof *owned);
@@ -42,11 +57,11 @@ static bool grow(fx *s) {
 }
 
 graft_tensor *fx_own(fx *s, graft_tensor *tensor) {
-  if (!tensor) return NULL;
+  if (!tensor) return missing(s);
   if (s->count == s->capacity && !grow(s)) {
     graft_tensor_release(tensor);
     fx_fail(s, err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a list of intermediate tensors"));
-    return NULL;
+    return missing(s);
   }
   s->owned[s->count++] = tensor;
   return tensor;
@@ -83,7 +98,7 @@ static void emit(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs,
 void fx_call(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor **outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) outs[i] = NULL;
   emit(s, op_id, args, nargs, outs, nouts);
-  for (uint32_t i = 0; i < nouts; i++) outs[i] = s->status ? NULL : fx_own(s, outs[i]);
+  for (uint32_t i = 0; i < nouts; i++) outs[i] = s->status ? missing(s) : fx_own(s, outs[i]);
 }
 
 void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs, graft_tensor *out) {
@@ -154,7 +169,7 @@ graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype) {
 
 graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value,
                         graft_dtype dtype) {
-  if (s->status || !like) return NULL;
+  if (s->status || !like) return missing(s);
   static const int64_t none = 0;
   return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
 }
@@ -175,7 +190,7 @@ graft_tensor *fx_widened(fx *s, graft_tensor *a) {
 }
 
 graft_tensor *fx_zeros_like(fx *s, graft_tensor *a) {
-  return a ? fx_filled(s, a, a->ndim, a->sizes, 0.0, a->dtype) : NULL;
+  return a ? fx_filled(s, a, a->ndim, a->sizes, 0.0, a->dtype) : missing(s);
 }
 
 graft_tensor *fx_contiguous(fx *s, graft_tensor *a) {
@@ -184,12 +199,12 @@ graft_tensor *fx_contiguous(fx *s, graft_tensor *a) {
 }
 
 graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   return fx_view(s, fx_contiguous(s, a), sizes, (uint32_t)ndim);
 }
 
 graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   int64_t dims[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < a->ndim; i++) dims[i] = i;
   dims[dim0] = dim1;
@@ -203,11 +218,11 @@ graft_tensor *fx_conj(fx *s, graft_tensor *a) {
 }
 
 graft_tensor *fx_adjoint(fx *s, graft_tensor *a) {
-  return s->status || !a ? NULL : fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1));
+  return s->status || !a ? missing(s) : fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1));
 }
 
 graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   if (!dims_mask) return a;
   int64_t dims[GRAFT_MAX_DIMS];
   uint32_t count = 0;
@@ -218,7 +233,7 @@ graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {
 }
 
 graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   int32_t extra = a->ndim - ndim;
   uint32_t mask = 0;
   for (int32_t i = 0; i < a->ndim; i++) {
@@ -231,7 +246,7 @@ graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *siz
 
 graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim,
                           const int64_t *sizes) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   if (!keepdim) {
     for (int32_t i = 0; i < ndim; i++) {
       if (dims_mask >> i & 1) a = fx_unsqueeze(s, a, i);
@@ -241,7 +256,7 @@ graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepd
 }
 
 graft_tensor *fx_unpick(fx *s, graft_tensor *a, graft_tensor *index, int64_t dim, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return NULL;
+  if (s->status || !a) return missing(s);
   graft_tensor *zeros = fx_filled(s, a, ndim, sizes, 0, a->dtype);
   if (a->ndim < ndim) {
     a = fx_unsqueeze(s, a, dim);

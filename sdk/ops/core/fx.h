@@ -1,7 +1,8 @@
 /* fx: composing ops without checking each call. A scope hands every call to its sink (sink.h), owns every intermediate
- * tensor and remembers the first failure; after it every call is a no-op that gives NULL, and NULL inputs that an op
- * needs are such a failure. So a formula reads as a formula: fx_mul(s, g, fx_cos(s, x)). generated/fx_ops.h holds one
- * function an op. */
+ * tensor and remembers the first failure; NULL inputs that an op needs are such a failure. After it every call is a
+ * no-op that gives one and the same tensor without memory, whose sizes say nothing: so a formula may read the sizes of
+ * what calls gave and need not ask for the status before. It reads as a formula: fx_mul(s, g, fx_cos(s, x)).
+ * generated/fx_ops.h holds one function an op. */
 #ifndef GRAFT_SDK_FX_H
 #define GRAFT_SDK_FX_H
 
@@ -37,7 +38,7 @@ void fx_call_into(fx *s, uint32_t op_id, const graft_value *args, uint32_t nargs
 /* Copies values into a tensor that is there: a running statistic, a part of a result that a view names. */
 void fx_copy_into(fx *s, graft_tensor *to, graft_tensor *from);
 
-/* Hands a reference to the scope, which releases it at the end; returns it. */
+/* Hands a reference to the scope, which releases it at the end; returns it, or what calls give behind a failure. */
 graft_tensor *fx_own(fx *s, graft_tensor *tensor);
 /* A new reference to an intermediate, for the caller; NULL after a failure. */
 graft_tensor *fx_keep(fx *s, graft_tensor *tensor);

@@ -208,7 +208,6 @@ static void scatter_slices(fx *s, const op_call *c, graft_tensor *index, graft_t
   graft_tensor *self = op_tensor(c, ARG_index_add_self),
                *row = sct_spread_index(s, self, op_int(c, ARG_index_add_dim), index);
   graft_tensor *base = at_least_one_dim(s, self);
-  if (s->status) return;
   source = source->numel == row->numel && source->ndim ? fx_reshape(s, source, row->ndim, row->sizes)
                                                        : fx_expand(s, source, row->sizes, (uint32_t)row->ndim, false);
   graft_tensor *out = adds ? fx_scatter_add(s, base, op_int(c, ARG_index_add_dim), row, source)
@@ -239,7 +238,7 @@ static graft_tensor *value_of(fx *s, const op_call *c, int arg) {
 static void decompose_index_fill(fx *s, const op_call *c, graft_tensor **outs) {
   const in_index_fill_int_Tensor in = in_index_fill_int_Tensor_of(c->args);
   graft_tensor *index = idx_from_the_end(s, in.index, slices(in.self, in.dim));
-  if (!s->status) scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
+  scatter_slices(s, c, index, value_of(s, c, 3), false, outs);
 }
 
 static void decompose_put(fx *s, const op_call *c, graft_tensor **outs) {

@@ -292,7 +292,6 @@ static void decompose_isin(fx *s, const op_call *c, graft_tensor **outs) {
     return;
   }
   fx_sort(s, fx_reshape(s, tests, 1, &tests->numel), 0, false, &sorted, &order);
-  if (s->status) return;
   graft_tensor *flat = fx_reshape(s, elements, 1, &elements->numel), *numbers = sorted;
   if (dt_is_float(sorted->dtype)) { /* NaNs come last, and no value is told to lie before one */
     graft_value most = fx_tensor(fx_filled(s, sorted, 0, NULL, (double)INFINITY, sorted->dtype));

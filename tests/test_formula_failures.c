@@ -1,0 +1,206 @@
+/* Each step of each op's decomposition and gradient fails once: the formula ends there, with that failure, and nothing
+ * that it reads of what was not made is beyond memory. Nothing runs: the sink makes tensors of shape only.
+ *
+ *   test_formula_failures [LEVEL [OPS]]   level smoke by default
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bad_input.h"
+#include "conformance/run/call.h"
+#include "conformance/run/case.h"
+#include "conformance/run/menu.h"
+#include "device/device.h"
+#include "dispatch/plan.h"
+#include "suite.h"
+
+enum { SHARDS = 8, STEPS_MOST = 4096 };
+static cf_selection selection = {.level = CF_SMOKE, .grad = -1, .ways = CF_CHOSEN_WAY};
+static int shard;
+static char at[CF_ID_BYTES + 64]; /* the case, for who crashes */
+
+typedef struct sink_state {
+  graft_rt_device *device;
+  uint32_t nsteps, fail_at; /* counted from 1; 0: none does */
+} sink_state;
+
+static graft_tensor *shell(graft_rt_device *device, const graft_meta *m) {
+  graft_tensor *t;
+  OK(tns_new(NULL, device, m->dtype, m->ndim, m->sizes, m->strides, 0, &t));
+  return t;
+}
+
+static graft_status take(void *self, const fx_step *step, graft_tensor **outs, uint32_t nouts) {
+  sink_state *s = self;
+  if (++s->nsteps == s->fail_at) return err_set(GRAFT_OUT_OF_MEMORY, "the sink takes no more");
+  for (uint32_t i = 0; i < nouts && i < step->nresults; i++)
+    if (!outs[i] && step->results[i].dtype) outs[i] = shell(s->device, &step->results[i]);
+  return GRAFT_OK;
+}
+
+/* A case's call with arguments that have a shape only. */
+typedef struct shapes {
+  cf_call call;
+  graft_value args[OP_MAX_ARGS];
+  graft_tensor *in[CF_MAX_TENSORS], *items[CF_MAX_TENSORS];
+} shapes;
+
+static bool open_shapes(shapes *s, const cf_case *c, graft_rt_device *device) {
+  *s = (shapes){0};
+  if (!cf_call_open(c, &s->call)) return false;
+  for (uint32_t i = 0; i < s->call.ntensors; i++) {
+    const txt_tensor *t = &s->call.specs[i];
+    OK(tns_new(NULL, device, t->dtype, t->ndim, t->sizes, t->strides, 0, &s->in[i]));
+  }
+  cf_call_args(&s->call, device, s->in, s->args, s->items);
+  return true;
+}
+
+static void close_shapes(shapes *s) {
+  for (uint32_t i = 0; i < s->call.ntensors; i++) graft_tensor_release(s->in[i]);
+  cf_call_close(&s->call);
+}
+
+/* Runs the formula up to step `fail_at`. False: it has fewer. */
+typedef bool (*formula_fn)(shapes *s, uint32_t fail_at);
+
+static bool ended(fx *s, const sink_state *state) {
+  const bool failed = state->fail_at && state->nsteps >= state->fail_at;
+  ck_assert_msg(!failed || state->nsteps == state->fail_at, "%s: goes on after its failure", at);
+  const graft_status status = fx_end(s);
+  ck_assert_msg(!failed || (status == GRAFT_OUT_OF_MEMORY && !strcmp(graft_last_error(), "the sink takes no more")),
+                "%s: %s", at, graft_last_error());
+  return failed;
+}
+
+static bool decompose(shapes *s, uint32_t fail_at) {
+  sink_state state = {graft_device_reference(), 0, fail_at};
+  const fx_sink sink = {.take = take, .self = &state, .described = true};
+  arena lists = {0};
+  op_call call = {.lists = &lists};
+  bool failed = false;
+  if (!dsp_infer(&call, s->call.schema, s->args, s->call.schema->nargs) && op_flat_count(&call) <= CF_MAX_TENSORS) {
+    graft_tensor *results[CF_MAX_TENSORS] = {NULL};
+    fx scope;
+    fx_begin(&scope, &sink);
+    dsp_decompose(&scope, &call, results, op_flat_count(&call));
+    failed = ended(&scope, &state);
+  }
+  arena_free(&lists);
+  return failed;
+}
+
+static uint64_t needs_of(const shapes *s) {
+  uint64_t needs = 0;
+  for (uint32_t i = 0; i < s->call.ntensors; i++)
+    if (dt_is_float(s->in[i]->dtype) || dt_is_complex(s->in[i]->dtype)) needs |= UINT64_C(1) << s->call.spec_arg[i];
+  return needs;
+}
+
+static bool is_differentiable(const graft_meta *m) {
+  return dt_is_float(m->dtype) || dt_is_complex(m->dtype);
+}
+
+static void differentiate_described(shapes *s, const fx_step *step, const fx_sink *sink, bool create_graph) {
+  sink_state *state = sink->self;
+  graft_tensor *outs[CF_MAX_TENSORS] = {NULL}, *g[CF_MAX_TENSORS] = {NULL};
+  graft_tensor *results[OP_MAX_ARGS] = {NULL}, *items[OP_MAX_ARGS][CF_MAX_TENSORS] = {{NULL}}, **lists[OP_MAX_ARGS];
+  for (uint32_t i = 0; i < OP_MAX_ARGS; i++) lists[i] = items[i];
+  for (uint32_t i = 0; i < step->nresults; i++) {
+    if (!step->results[i].dtype) continue;
+    outs[i] = shell(state->device, &step->results[i]);
+    if (is_differentiable(&step->results[i])) g[i] = shell(state->device, &step->results[i]);
+  }
+  fx scope;
+  fx_begin(&scope, sink);
+  op_vjp v = {.s = &scope,
+              .schema = s->call.schema,
+              .args = step->args,
+              .outs = outs,
+              .g = g,
+              .needs = needs_of(s),
+              .create_graph = create_graph,
+              .results = results,
+              .list_results = lists};
+  op_def_of(step->op_id)->vjp(&v);
+  ended(&scope, state);
+  for (uint32_t i = 0; i < step->nresults; i++) graft_tensor_release(outs[i]), graft_tensor_release(g[i]);
+}
+
+static bool has_gradient(const fx_step *step) {
+  bool any = false;
+  for (uint32_t i = 0; i < step->nresults; i++) any |= is_differentiable(&step->results[i]);
+  return any && step->nresults <= CF_MAX_TENSORS && op_def_of(step->op_id)->vjp;
+}
+
+static bool differentiate_how(shapes *s, uint32_t fail_at, bool create_graph) {
+  sink_state state = {graft_device_reference(), 0, fail_at};
+  const fx_sink sink = {.take = take, .self = &state, .described = true};
+  arena memory = {0};
+  fx_step step = {0};
+  const bool described = !dsp_describe(s->call.schema->id, s->args, s->call.schema->nargs, &memory, &step);
+  if (described && has_gradient(&step)) differentiate_described(s, &step, &sink, create_graph);
+  arena_free(&memory);
+  return state.nsteps == fail_at;
+}
+
+static bool differentiate(shapes *s, uint32_t fail_at) {
+  return differentiate_how(s, fail_at, false);
+}
+static bool differentiate_again(shapes *s, uint32_t fail_at) {
+  return differentiate_how(s, fail_at, true);
+}
+
+static uint64_t fail_each_step(shapes *s, const char *id, const char *what, formula_fn formula) {
+  uint32_t step = 1;
+  do snprintf(at, sizeof at, "%s: %s, step %u fails", id, what, step);
+  while (formula(s, step) && ++step < STEPS_MOST);
+  ck_assert_uint_lt(step, STEPS_MOST);
+  return step - 1;
+}
+
+static bool visit(void *context, const cf_case *c, const char *id) {
+  shapes s;
+  if (c->mode != CF_FORWARD || c->layout != CF_CONTIGUOUS || c->fill != CF_UNIFORM ||
+      c->op_id % SHARDS != (uint32_t)shard)
+    return true;
+  snprintf(at, sizeof at, "%s", id);
+  ck_assert_msg(open_shapes(&s, c, graft_device_reference()), "%s", id);
+  uint64_t *steps = context;
+  const op_def *def = op_def_of(c->op_id);
+  if (def && def->decompose) *steps += fail_each_step(&s, id, "decomposition", decompose);
+  if (def && def->vjp) {
+    *steps += fail_each_step(&s, id, "gradient", differentiate);
+    *steps += fail_each_step(&s, id, "gradient to differentiate", differentiate_again);
+  }
+  close_shapes(&s);
+  return true;
+}
+
+static void say_where(int signal) {
+  (void)!write(2, at, strlen(at));
+  (void)!write(2, "\n", 1);
+  raise(signal);
+}
+
+START_TEST(a_step_that_fails_ends_the_formula) {
+  const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+  for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+    sigaction(deadly[i], &(struct sigaction){.sa_handler = say_where, .sa_flags = (int)SA_RESETHAND}, NULL);
+  uint64_t steps = 0;
+  shard = _i;
+  cf_menu(&selection, visit, &steps);
+  ck_assert(steps || selection.ops);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+  const suite_test tests[] = {EACH(a_step_that_fails_ends_the_formula, SHARDS), {0}};
+  const int level = argc > 1 ? cf_level_parse(argv[1]) : CF_SMOKE;
+  if (level < 0) return fprintf(stderr, "usage: test_formula_failures [smoke|mustpass|full [OPS]]\n"), 2;
+  selection.level = (cf_level)level;
+  selection.ops = argc > 2 ? argv[2] : NULL;
+  return run_suite("formula_failures", tests, (suite_options){.timeout_s = 300});
+}
