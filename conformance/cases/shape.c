@@ -33,6 +33,8 @@ static const cf_op cf_shape_ops[] = {
      CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT | CF_SPECIALS_TOO, CF_G_NONE},
     CF_MOVE("clone", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17]", "m T[1025]", "m T[]", "m T[0]", "m T[3,13,17]",
             "f T[2,1,3,2,2,3]"),
+    {"aten::clone", CF_TEXTS("m T[262661]"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0,
+     CF_G_NONE}, /* a megabyte and a tail */
     {"aten::clone", CF_TEXTS("m T[13,5,17]:1,13,65 memory_format='contiguous'"), CF_BIT(F32) | CF_BIT(F16), CF_R_EXACT,
      CF_VALUES, CF_FLAT, CF_G_NONE}, /* turned from the first dim to the last */
     CF_MOVE("copy", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] T[33,17]", "m T[33,17] T[17]", "m T[1025] T[]",

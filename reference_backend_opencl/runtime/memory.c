@@ -161,10 +161,42 @@ static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *f
   return ocl_stream_result(stream, error, "clEnqueueReadBuffer");
 }
 
+/* A processor's driver copies with one thread, which takes a part of what its memory gives: a large copy is a kernel's.
+ */
+enum { COPY_BY_KERNEL = 1 << 20, WORD = sizeof(cl_uint) };
+
+static bool overlap(ocl_place to, ocl_place from, uint64_t bytes) {
+  return to.buffer == from.buffer && to.offset < from.offset + bytes && from.offset < to.offset + bytes;
+}
+
+/* What overlaps the driver refuses. */
+static bool copies_by_kernel(const graft_device *device, ocl_place to, ocl_place from, uint64_t bytes) {
+  return device->is_cpu && device->compute_units > 1 && bytes >= COPY_BY_KERNEL &&
+         (to.offset | from.offset | bytes) % WORD == 0 && !overlap(to, from, bytes);
+}
+
+static graft_status copy_by_kernel(graft_stream *stream, ocl_place to, ocl_place from, uint64_t bytes) {
+  enum { PARTS_A_UNIT = 2, PART_UNIT = 1024 };
+  graft_device *device = stream->device;
+  const int64_t words = (int64_t)(bytes / WORD);
+  const int64_t share = ocl_ceil_divide(words, PARTS_A_UNIT * (int64_t)device->compute_units);
+  const int64_t part = ocl_round_up(share, PART_UNIT);
+  ocl_kernel *kernel;
+  ocl_text head = {0};
+  ocl_head_types(&head, ocl_dtype_of(device, GRAFT_I32), device->vector_width, 1);
+  graft_status status = ocl_kernel_shared(&kernel, device, &head, "core/copy", "copy_words", 1);
+  ocl_text_free(&head);
+  if (status != GRAFT_OK) return status;
+  const ocl_argument arguments[] = {OCL_PLACE(to), OCL_PLACE(from), OCL_VALUE(words), OCL_VALUE(part)};
+  return ocl_launch_groups(kernel, stream, (size_t)ocl_ceil_divide(words, part), OCL_ALL(arguments));
+}
+
 static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
                          uint64_t from_offset, uint64_t bytes) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
+  const ocl_place target = {to, to_offset}, source = {from, from_offset};
+  if (copies_by_kernel(stream->device, target, source, bytes)) return copy_by_kernel(stream, target, source, bytes);
   cl_event event = NULL;
   const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY, bytes);
   cl_int error = clEnqueueCopyBuffer(command.queue, from->handle, to->handle, from_offset, to_offset, bytes, 0, NULL,
