@@ -5,6 +5,9 @@
 /* `numbers` of distances.cl: those of the sets, then three of each dim of the stack. */
 enum { WIDTH, POINTS, OTHERS, P, OF_DIMS, OF_EACH_DIM = 3, NUMBERS = OF_DIMS + OF_EACH_DIM * OCL_DIMS_MAX };
 
+/* As distances.cl has it. */
+enum { POINTS_AT_ONCE = 4 };
+
 typedef struct sets {
   double p;
   int64_t stack; /* how many sets lie on each other */
@@ -80,8 +83,11 @@ static graft_status run_forward(const graft_exec *exec, sets *s, const graft_ten
   if (status != GRAFT_OK) return status;
   ocl_direct call = call_of(s, out->dl.dtype, lanes, 3);
   call.stages[0] = (ocl_stage){.entry = "turn", .units = rows, .places = {turned, ocl_place_of(x2)}};
-  call.stages[1] = (ocl_stage){.entry = "distances",
-                               .units = s->stack * s->numbers[POINTS] * ocl_ceil_divide(others, lanes),
+  const bool together = exec->device->is_cpu && !s->within;
+  const int64_t pieces =
+      ocl_ceil_divide(s->numbers[POINTS], together ? POINTS_AT_ONCE : 1) * ocl_ceil_divide(others, lanes);
+  call.stages[1] = (ocl_stage){.entry = together ? "distances_together" : "distances",
+                               .units = s->stack * pieces,
                                .places = {ocl_place_of(out), ocl_place_of(x1), turned}};
   return ocl_direct_run(exec, &call);
 }

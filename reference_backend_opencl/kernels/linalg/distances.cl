@@ -70,6 +70,67 @@ KERNEL distances(PLACE(out), PLACE(first), PLACE(turned), numbers n) {
   }
 }
 
+#if LOCAL == 1 && !WITHIN
+/* Of some points at a time to VEC others, whose coordinates are read once for all of them. Beyond the last point is the
+ * last again. A piece is such points and such others. */
+#define POINTS_AT_ONCE 4
+#define APART 256 /* coordinates whose terms are summed before they meet those of others */
+#define EACH_POINT _Pragma("unroll") for (int r = 0; r < POINTS_AT_ONCE; r++)
+
+static INLINED void add_apart(VT total[POINTS_AT_ONCE], __global const RAW(D) *const a[POINTS_AT_ONCE], __global const RAW(D) * b,
+                              long begin, long end, CT p) {
+  CT own[POINTS_AT_ONCE][APART];
+  EACH_POINT {
+    for (long c = begin; c < end; c += VEC)
+      VSTORE(get_value(a[r] + c, (int)min((long)VEC, end - c)), own[r] + (c - begin));
+  }
+  for (long c = begin; c < end; c++) {
+    const VT other = LOAD(D, __global, b + c * PANEL);
+    EACH_POINT {
+      const VT apart = (VT)own[r][c - begin] - other;
+#if LENGTH == SQUARED
+      total[r] = fma(apart, apart, total[r]);
+#elif LENGTH == MOST || LENGTH == LEAST
+      total[r] = larger(length_term(apart, p), total[r]);
+#elif LENGTH == COUNTED
+      total[r] += one_apart(apart);
+#else
+      total[r] += length_term(apart, p);
+#endif
+    }
+  }
+}
+
+KERNEL distances_together(PLACE(out), PLACE(first), PLACE(turned), numbers n) {
+  const long chunks = (OTHERS + VEC - 1) / VEC, panels = (OTHERS + PANEL - 1) / PANEL;
+  const long groups = (POINTS + POINTS_AT_ONCE - 1) / POINTS_AT_ONCE;
+  EACH_UNIT(unit) {
+    const long j = unit % chunks * VEC, group = unit / chunks, stack = group / groups, i = group % groups * POINTS_AT_ONCE;
+    const long2 sets = sets_of(stack, &n);
+    __global const RAW(D) *b = ELEMENTS(turned) + (sets.y * panels + j / PANEL) * WIDTH * PANEL + j % PANEL;
+    __global const RAW(D) *a[POINTS_AT_ONCE];
+    VT total[POINTS_AT_ONCE];
+    EACH_POINT a[r] = ELEMENTS(first) + (sets.x * POINTS + min(i + r, POINTS - 1)) * WIDTH;
+    EACH_POINT total[r] = LENGTH_OF_NONE;
+    for (long begin = 0; begin < WIDTH; begin += APART) {
+      VT part[POINTS_AT_ONCE];
+      EACH_POINT part[r] = LENGTH_OF_NONE;
+      add_apart(part, a, b, begin, min(begin + APART, WIDTH), P);
+#if LENGTH == MOST || LENGTH == LEAST
+      EACH_POINT total[r] = larger(part[r], total[r]);
+#else
+      EACH_POINT total[r] += part[r];
+#endif
+    }
+    const int lanes = (int)min((long)VEC, OTHERS - j);
+    EACH_POINT {
+      if (i + r < POINTS)
+        put_value(ELEMENTS(out) + (stack * POINTS + i + r) * OTHERS + j, length_of(total[r], P), lanes);
+    }
+  }
+}
+#endif
+
 #define SIGN(d) ((d) > (VT)0 ? (VT)1 : (d) < (VT)0 ? (VT)(-1) : (VT)0)
 /* The slope of |d|_p = length by coordinates d: 0 at 0. */
 static VT slope(VT d, VT length, CT p) {
