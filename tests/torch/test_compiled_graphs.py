@@ -386,6 +386,28 @@ def test_one_graph_trains_at_all_sizes(device, programs):
     assert [graphs_of([program]) for program in programs] == [1, 1] and set(beside_graphs(programs)) <= {"mul"}
 
 
+def test_unsafe_indices_of_all_sizes(device, programs):
+    """Ops that F.interpolate and others decompose to; with a gradient, which puts where they took."""
+
+    def function(x, i, j):
+        both = torch.ops.aten._unsafe_index(x, [i, j])
+        columns = torch.ops.aten._unsafe_index(x, [None, j])
+        return both * x.shape[0], columns, torch.ops.aten._unsafe_index_put(x, [None, j], columns * 2, True)
+
+    compiled = torch.compile(function, backend="graft", dynamic=True)
+    for rows in (3, 4, 7):
+        i, j = torch.randint(0, rows, (rows, 1)).to(device), torch.randint(0, 5, (6,)).to(device)
+        results = []
+        for each in (compiled, function):
+            torch.manual_seed(rows)
+            x = torch.randn(rows, 5, device=device, requires_grad=True)
+            made = each(x, i, j)
+            sum(value.sum() for value in made).backward()
+            results.append([*(value.detach() for value in made), x.grad])
+        assert_same(*results)
+    assert [graphs_of([program]) for program in programs] == [1, 1] and not beside_graphs(programs)
+
+
 def test_inputs_of_all_sizes_are_written(device, programs):
     def function(x, y):
         y.add_(x.sum(0))

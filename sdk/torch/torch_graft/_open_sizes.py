@@ -342,6 +342,9 @@ _REWRITES = {
     aten.transpose.int: lambda recorder, fake, value, first, second: _permuted(recorder, value, first, second),
     aten._unsafe_view.default: lambda recorder, fake, value, sizes: recorder.op(aten.view.default, value, sizes),
     aten.reshape.default: lambda recorder, fake, value, sizes: recorder.op(aten.view.default, value, sizes),
+    # Without the check of bounds, which a kernel makes anyway.
+    aten._unsafe_index.Tensor: lambda recorder, fake, value, indices: recorder.op(aten.index.Tensor, value, indices),
+    aten._unsafe_index_put.default: lambda recorder, fake, *args: recorder.op(aten.index_put.default, *args),
     aten.detach.default: lambda recorder, fake, value: recorder.op(aten.alias.default, value),
     aten.lift_fresh_copy.default: lambda recorder, fake, value: recorder.op(aten.clone.default, value),
     aten.zeros.default: lambda recorder, fake, sizes, **_: _full(recorder, fake, sizes, 0),
