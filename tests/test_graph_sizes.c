@@ -118,24 +118,31 @@ START_TEST(inputs_must_agree) {
 }
 END_TEST
 
-/* A number that was given plainly stays what it is; where that can't be, the run says so. */
-START_TEST(plain_numbers_stay) {
+/* Of x[n,n+1], n at most `most`: a view [2,10] of it, which there is where n is 4 alone. */
+static graft_graph *plainly_viewed(int64_t most) {
   graft_graph *graph;
-  graft_graph_exec *exec;
-  graft_tensor *x, *y = NULL, *in, *out = NULL;
+  graft_tensor *x, *y = NULL;
   int64_t n, formula;
   OK(graft_graph_create(reference(), &graph));
-  OK(graft_graph_size(graph, "n", 4, 1, 100, &n));
+  OK(graft_graph_size(graph, "n", 4, 1, most, &n));
   OK(graft_graph_size_of(graph, GRAFT_SIZE_ADD, n, 1, &formula));
   OK(graft_graph_input(graph, "x", GRAFT_F32, 2, (int64_t[]){n, formula}, NULL, &x));
   OK(graft_graph_record_begin(graph));
   OK(graft_call(GRAFT_OP_VIEW, ARGS(T(x), INTS(2, 10)), &y, 1));
   OK(graft_graph_record_end(graph));
   OK(graft_graph_output(graph, "y", y));
+  release_all((graft_tensor *[]){x, y}, 2);
+  return graph;
+}
+
+/* A number that was given plainly stays what it is; where that can't be, the run says so. */
+START_TEST(plain_numbers_stay) {
+  graft_graph *graph = plainly_viewed(100);
+  graft_graph_exec *exec;
+  graft_tensor *in = zeros(4, 5), *out = NULL;
   OK(graft_graph_compile(graph, reference(), NULL, &exec));
-  in = zeros(4, 5);
   OK(graft_graph_run(exec, &in, 1, &out, 1));
-  release_all((graft_tensor *[]){in, out, x, y}, 4);
+  release_all((graft_tensor *[]){in, out}, 2);
   in = zeros(5, 6);
   assert_says(graft_graph_run(exec, &in, 1, &out, 1), GRAFT_INVALID_ARGUMENT, "call 0 of the graph, made for n = 5");
   assert_says(graft_graph_run(exec, &in, 1, &out, 1), GRAFT_INVALID_ARGUMENT, "aten::view");
@@ -144,6 +151,104 @@ START_TEST(plain_numbers_stay) {
   assert_says(graft_graph_run(exec, &in, 1, &out, 1), GRAFT_INVALID_ARGUMENT,
               "input x: dimension 1 is 5; expected 6, which is n + 1, where n = 5");
   graft_tensor_release(in);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+/* --- why a run failed --- */
+
+static void expect_failure(graft_status status, graft_graph_failure failure, const char *text) {
+  ck_assert_msg(status && strstr(graft_last_error(), text), "%s: %s", text, graft_last_error());
+  ck_assert_uint_eq(graft_graph_last_failure(), failure);
+}
+
+/* A run of x[rows,columns], handed over or not. */
+static graft_status run_at(graft_graph_exec *exec, int64_t rows, int64_t columns, bool hands_over) {
+  graft_tensor *in = zeros(rows, columns), *out = NULL;
+  graft_status status = hands_over ? graft_graph_run_letting_go(exec, &in, 1, NULL, &out, 1)
+                                   : graft_graph_run(exec, &in, 1, &out, 1);
+  release_all((graft_tensor *[]){in, out}, 2);
+  return status;
+}
+
+START_TEST(a_run_says_what_failed) {
+  const bool over = _i;
+  graft_graph *graph = plainly_viewed(100), *other = record_sized(&programs[0], 4, 3);
+  graft_graph_exec *exec, *second;
+  graft_tensor *none = NULL;
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(run_at(exec, 4, 5, over));
+  ck_assert_uint_eq(graft_graph_last_failure(), GRAFT_GRAPH_NO_FAILURE);
+  expect_failure(run_at(exec, 5, 5, over), GRAFT_GRAPH_INPUTS_FAILED, "expected 6");
+  expect_failure(run_at(exec, 101, 102, over), GRAFT_GRAPH_INPUTS_FAILED, "goes from 1 to 100");
+  expect_failure(run_at(exec, 5, 6, over), GRAFT_GRAPH_SIZES_FAILED, "made for n = 5");
+  OK(graft_graph_compile(other, reference(), NULL, &second)); /* is no run */
+  ck_assert_uint_eq(graft_graph_last_failure(), GRAFT_GRAPH_SIZES_FAILED);
+  expect_failure(graft_graph_run(exec, &none, 1, NULL, 1), GRAFT_GRAPH_INPUTS_FAILED, "outputs");
+  OK(run_at(exec, 4, 5, over));
+  ck_assert_uint_eq(graft_graph_last_failure(), GRAFT_GRAPH_NO_FAILURE);
+  expect_failure(graft_graph_run(NULL, &none, 1, &none, 1), GRAFT_GRAPH_INPUTS_FAILED, "exec");
+  graft_graph_exec_destroy(second);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(other);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+/* One whose strides are others than those that the graph was told; shapes agree. */
+START_TEST(a_run_says_that_an_input_lies_otherwise) {
+  graft_graph *graph = record_sized(&programs[0], 4, 3);
+  graft_graph_exec *exec;
+  graft_tensor *in[2] = {zeros(5, 2), NULL}, *out[2];
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_op_permute(later(zeros(2, 5)), (int64_t[]){1, 0}, 2, &in[1]));
+  expect_failure(graft_graph_run(exec, in, 2, out, 2), GRAFT_GRAPH_INPUTS_FAILED, "input b is f32[5,2]");
+  release_all(in, 2);
+  sweep();
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(a_capture_takes_sizes_that_have_run) {
+  graft_graph *graph = record_sized(&programs[0], 4, 3);
+  graft_graph_exec *exec;
+  graft_graph_capture *capture;
+  graft_tensor *in[2] = {zeros(5, 3), zeros(5, 3)}, *out[2];
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_capture_begin(reference(), NULL, &capture));
+  expect_failure(graft_graph_run(exec, in, 2, out, 2), GRAFT_GRAPH_CAPTURE_FAILED, "that it has not run at");
+  OK(graft_graph_capture_end(capture));
+  graft_graph_capture_destroy(capture);
+  OK(graft_graph_run(exec, in, 2, out, 2));
+  release_all(out, 2);
+  OK(graft_graph_capture_begin(reference(), NULL, &capture));
+  OK(graft_graph_run(exec, in, 2, out, 2));
+  ck_assert_uint_eq(graft_graph_last_failure(), GRAFT_GRAPH_NO_FAILURE);
+  OK(graft_graph_capture_end(capture));
+  graft_graph_capture_destroy(capture);
+  release_all(in, 2);
+  release_all(out, 2);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+}
+END_TEST
+
+START_TEST(a_run_says_that_memory_is_short) {
+  graft_graph *graph = record_sized(&programs[0], 4, 3);
+  graft_graph_exec *exec;
+  graft_tensor *in[2] = {zeros(900, 900), zeros(900, 900)}, *out[2];
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_run(exec, in, 2, out, 2));
+  release_all(out, 2);
+  graft_memory_empty_cache(reference());
+  graft_memory_set_limit(reference(), 1);
+  graft_status status = graft_graph_run(exec, in, 2, out, 2);
+  graft_memory_set_limit(reference(), 0);
+  ck_assert_int_eq(status, GRAFT_OUT_OF_MEMORY);
+  ck_assert_uint_eq(graft_graph_last_failure(), GRAFT_GRAPH_CALLS_FAILED);
+  release_all(in, 2);
   graft_graph_exec_destroy(exec);
   graft_graph_destroy(graph);
 }
@@ -196,6 +301,10 @@ int main(void) {
                               ONCE(threads_share_it),
                               ONCE(inputs_must_agree),
                               ONCE(plain_numbers_stay),
+                              EACH(a_run_says_what_failed, 2),
+                              ONCE(a_run_says_that_an_input_lies_otherwise),
+                              ONCE(a_capture_takes_sizes_that_have_run),
+                              ONCE(a_run_says_that_memory_is_short),
                               ONCE(what_is_not_followed_is_refused),
                               {0}};
   return run_suite("graph_sizes", tests, (suite_options){.timeout_s = 60});

@@ -37,9 +37,12 @@ static graft_status made_for(graft_graph_exec *e, const int64_t *values, graft_g
   const size_t bytes = e->graph->script->sizes.count * sizeof *values;
   *made = gr_made_find(e->made, values, bytes);
   if (*made) return GRAFT_OK;
-  if (dsp_capture_of(e->device))
+  if (dsp_capture_of(e->device)) {
+    gr_failing = GRAFT_GRAPH_CAPTURE_FAILED;
     return err_set(GRAFT_INVALID_ARGUMENT,
                    "a graph with open sizes is captured at sizes that it has not run at; run it once before");
+  }
+  gr_failing = GRAFT_GRAPH_SIZES_FAILED;
   pthread_mutex_lock(&e->made->making);
   *made = gr_made_find(e->made, values, bytes); /* another thread may have made it */
   graft_status status = *made ? GRAFT_OK : make(e, values, bytes, made);
@@ -61,11 +64,13 @@ graft_status gr_made_for_inputs(graft_graph_exec *e, graft_tensor *const *inputs
 /* At the sizes of the recording, so that what is wrong shows now. */
 static graft_status compile_open(const graft_graph *graph, graft_graph_exec *e) {
   graft_graph_exec *made;
+  const graft_graph_failure before = gr_failing; /* this is no run */
   graft_status status = gr_take_graph(graph, e);
   if (!status) status = gr_check_bound(e->graph);
   if (!status) status = gr_made_new(&e->made);
   if (!status) status = made_for(e, e->graph->script->sizes.examples, &made);
   if (!status) graft_graph_exec_destroy(made); /* it is kept */
+  gr_failing = before;
   return status;
 }
 

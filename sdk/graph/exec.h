@@ -153,6 +153,10 @@ graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *exec);
 /* Gives it a graph of its own, on its device. */
 graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *exec);
 
+/* --- run.c --- */
+/* What a failure of this thread's run is, as far as the run has come. */
+extern _Thread_local graft_graph_failure gr_failing;
+
 /* --- compile_open.c --- */
 /* The executable for the sizes of these inputs, made where there is none yet; held once more, for
  * graft_graph_exec_destroy. */

@@ -6,6 +6,8 @@
 #include "graph/exec.h"
 #include "tensor/copy.h"
 
+_Thread_local graft_graph_failure gr_failing;
+
 typedef struct running {
   graft_graph_exec *e;
   graft_tensor *const *inputs;
@@ -490,8 +492,11 @@ static graft_status check_call(const char *function, const graft_graph_exec *e, 
 }
 
 static graft_status run_fixed(running *r, graft_tensor **outputs) {
+  gr_failing = GRAFT_GRAPH_INPUTS_FAILED;
   graft_status status = check_inputs(r);
-  if (!status) status = keep_captured(r->e);
+  if (status) return status;
+  gr_failing = GRAFT_GRAPH_CALLS_FAILED;
+  status = keep_captured(r->e);
   if (!status) status = take_frame(r->e, &r->frame);
   if (status) return status;
   status = run(r, outputs);
@@ -512,25 +517,37 @@ static graft_status run_checked(running *r, graft_tensor **outputs) {
   return status;
 }
 
+static graft_status run_at_all(running *r, graft_tensor **outputs) {
+  graft_status status = run_checked(r, outputs);
+  if (!status) gr_failing = GRAFT_GRAPH_NO_FAILURE;
+  return status;
+}
+
+graft_graph_failure graft_graph_last_failure(void) {
+  return gr_failing;
+}
+
 graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, uint32_t ninputs, graft_tensor **outputs,
                              uint32_t noutputs) {
+  gr_failing = GRAFT_GRAPH_INPUTS_FAILED;
   if (!e) return err_null(__func__, "exec");
   if (ninputs && !inputs) return err_null(__func__, "inputs");
   if (noutputs && !outputs) return err_null(__func__, "outputs");
   graft_status status = check_call(__func__, e, ninputs, noutputs);
   running r = {.e = e, .inputs = inputs};
-  return status ? status : run_checked(&r, outputs);
+  return status ? status : run_at_all(&r, outputs);
 }
 
 graft_status graft_graph_run_letting_go(graft_graph_exec *e, graft_tensor **inputs, uint32_t ninputs,
                                         const uint8_t *let_go, graft_tensor **outputs, uint32_t noutputs) {
+  gr_failing = GRAFT_GRAPH_INPUTS_FAILED;
   if (ninputs && !inputs) return err_null(__func__, "inputs");
   graft_status status = GRAFT_OK;
   if (!e) status = err_null(__func__, "exec");
   if (!status && noutputs && !outputs) status = err_null(__func__, "outputs");
   if (!status) status = check_call(__func__, e, ninputs, noutputs);
   running r = {.e = e, .inputs = inputs, .handed = inputs, .let_go = let_go};
-  if (!status) status = run_checked(&r, outputs);
+  if (!status) status = run_at_all(&r, outputs);
   for (uint32_t i = 0; i < ninputs; i++) {
     if (!is_handed(&r, i)) continue;
     graft_tensor_release(inputs[i]);

@@ -438,7 +438,7 @@ def test_sizes_at_which_a_call_cannot_be_made_have_their_own_recording(device, p
 
     class Failing:
         def run(self, tensors, let_go):
-            raise RuntimeError("graft: call 0 of the graph, made for s0 = 4: aten::exp: no")
+            raise _device.library().SizesFailed("graft: call 0 of the graph, made for s0 = 4: aten::exp: no")
 
         def fits(self, tensors):
             return False
@@ -453,6 +453,24 @@ def test_sizes_at_which_a_call_cannot_be_made_have_their_own_recording(device, p
             x = torch.randn(4, 5, device=device)
             assert_same(compiled(x), x.exp() * 4)
     assert graphs_of(programs) == 2 and "a recording of its own: graft: call 0 of the graph" in caplog.text
+
+
+def test_sizes_that_a_graph_cannot_have(device):
+    """Its error is one that Python knows; what an input has wrong is another one, of no graph that fits."""
+    library = _device.library()
+    recording = library.OpenRecording(torch.graft.current_device())
+    rows = recording.size("n", 4, 1, 100)
+    x = recording.input("x", torch.ones(4, 5, device=device), [rows, recording.size_of(1, rows, 1)], [])
+    recording.begin()
+    (y,) = recording.call("aten::view", "TI", [0, [2, 10]], [x], [None])
+    recording.end()
+    recording.output("y", y)
+    cache = library.GraphCache()
+    cache.add(recording.compile(), 1)
+    assert cache.run([torch.ones(4, 5, device=device)])[1][0].shape == (2, 10)
+    with pytest.raises(library.SizesFailed, match="made for n = 5"):
+        cache.run([torch.ones(5, 6, device=device)])
+    assert cache.run([torch.ones(5, 5, device=device)]) is None
 
 
 def test_what_cannot_be_said_is_recorded_for_each_size(device, programs, caplog):

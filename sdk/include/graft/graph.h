@@ -179,6 +179,23 @@ GRAFT_EXPORT graft_status graft_graph_run_letting_go(graft_graph_exec *exec, GRA
                                                      uint32_t ninputs, GRAFT_NULLABLE const uint8_t *let_go,
                                                      GRAFT_NULLABLE graft_tensor **outputs, uint32_t noutputs);
 
+/* What stood in the way of a run, for who can take another one then. A later libgraft may append kinds. */
+typedef uint32_t graft_graph_failure;
+enum {
+  GRAFT_GRAPH_NO_FAILURE = 0,
+  /* What was given, or this thread, does not fit. Nothing has run. */
+  GRAFT_GRAPH_INPUTS_FAILED = 1,
+  /* Sizes are open, and the graph can't be made ready for these: of a call with them, or of all of them. Nothing has
+   * run, and unless the status is OUT_OF_MEMORY it would be so again. */
+  GRAFT_GRAPH_SIZES_FAILED = 2,
+  /* Sizes are open, and the stream is captured, which takes sizes that have run before. Nothing has run. */
+  GRAFT_GRAPH_CAPTURE_FAILED = 3,
+  /* A call failed, or memory was short. Those before it have run. */
+  GRAFT_GRAPH_CALLS_FAILED = 4
+};
+/* Of this thread's last graft_graph_run, or _letting_go; NO_FAILURE where that went well, or there was none. */
+GRAFT_EXPORT graft_graph_failure graft_graph_last_failure(void);
+
 /* What was compiled. A later libgraft may append fields. */
 typedef struct graft_graph_exec_info {
   uint32_t nodes;          /* calls that are left */

@@ -167,6 +167,8 @@ std::vector<at::Tensor> CompiledGraph::run(std::vector<at::Tensor> inputs, const
   for (size_t i = 0; i < inputs.size(); i++) {
     if (inputs_[i].written) inputs[i].unsafeGetTensorImpl()->bump_version();
   }
+  if (status && status != GRAFT_OUT_OF_MEMORY && graft_graph_last_failure() == GRAFT_GRAPH_SIZES_FAILED)
+    throw SizesFailed(graft_last_error());
   check(status);
   std::vector<at::Tensor> outputs;
   outputs.reserve(outputs_);

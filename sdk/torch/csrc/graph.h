@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,11 @@ class OpenSizes;
 // C would take a character 0 for the end.
 void check_name(const std::string &name);
 
+// A graph with open sizes can't be made for those of a run. Nothing has run, and other sizes may go.
+struct TORCH_GRAFT_API SizesFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // A graph that can be run, by any number of threads at once.
 class TORCH_GRAFT_API CompiledGraph {
  public:
@@ -59,7 +65,8 @@ class TORCH_GRAFT_API CompiledGraph {
   // Whether an input that it writes shares memory with another one; then its calls must be made one by one.
   bool is_shared(const std::vector<at::Tensor> &inputs) const;
   // For inputs that fit and are not shared. Those that let_go names (empty: none) are given up where that can be: their
-  // memory is free again, or serves the run, once they are read no more and if nobody else holds them.
+  // memory is free again, or serves the run, once they are read no more and if nobody else holds them. May throw
+  // SizesFailed.
   std::vector<at::Tensor> run(std::vector<at::Tensor> inputs, const std::vector<bool> &let_go = {}) const;
   graft_graph_exec_info info() const;
   // No other one has it.

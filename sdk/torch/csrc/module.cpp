@@ -215,6 +215,9 @@ std::optional<at::Tensor> from_dlpack(const py::object &capsule) {
 
 // --- graphs for torch.compile ---
 
+// SizesFailed as Python has it.
+PyObject *sizes_failed;
+
 // What the graph that fits gave, with its number; None where none does, or where its calls must be made one by one.
 // Where there is one, inputs that are let go leave the list.
 std::optional<std::pair<uint64_t, std::vector<at::Tensor>>> run_graph(GraphCache &cache, const py::list &list,
@@ -225,8 +228,13 @@ std::optional<std::pair<uint64_t, std::vector<at::Tensor>>> run_graph(GraphCache
   for (size_t i = 0; i < let_go.size(); i++) {
     if (let_go[i]) list[i] = py::none();
   }
-  py::gil_scoped_release no_gil;
-  return std::pair(graph->serial(), graph->run(std::move(inputs), let_go));
+  try {
+    py::gil_scoped_release no_gil;
+    return std::pair(graph->serial(), graph->run(std::move(inputs), let_go));
+  } catch (const SizesFailed &error) {
+    PyErr_SetString(sizes_failed, error.what());
+    throw py::error_already_set();
+  }
 }
 
 py::dict graph_info(const CompiledGraph &graph) {
@@ -293,6 +301,7 @@ std::vector<OpenValuePtr> call_open(OpenRecording &recording, const std::string 
 }
 
 void bind_graphs(py::module &m) {
+  sizes_failed = py::exception<SizesFailed>(m, "SizesFailed", PyExc_RuntimeError).release().ptr();
   py::class_<CompiledGraph, std::shared_ptr<CompiledGraph>>(m, "CompiledGraph")
       .def_property_readonly("serial", &CompiledGraph::serial)
       .def("run", torch::wrap_pybind_function(run_loaded))

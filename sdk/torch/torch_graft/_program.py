@@ -232,8 +232,6 @@ class _Variant:
 
 # Before the numbers of a variant whose sizes are open.
 _OPEN = "open"
-# In the error of a run at sizes for which a call can't be made; nothing has run then.
-_NOT_MADE = "of the graph, made for"
 
 
 class _Open:
@@ -350,8 +348,8 @@ class _Piece:
                 env[slot] = None
         try:
             found = variant.cache.run(tensors, [] if first else self.let_go)
-        except RuntimeError as error:
-            if not first or _NOT_MADE not in str(error):
+        except _device.library().SizesFailed as error:  # nothing has run
+            if not first:
                 raise
             self.open.refused.add(sizes)
             self.plan.tell("nodes %s to %s: a recording of its own: %s", self.nodes[0].name, self.nodes[-1].name,
