@@ -66,7 +66,7 @@ static graft_status compile_open(const graft_graph *graph, graft_graph_exec *e) 
   graft_graph_exec *made;
   const graft_graph_failure before = gr_failing; /* this is no run */
   graft_status status = gr_take_graph(graph, e);
-  if (!status) status = gr_check_bound(e->graph);
+  if (!status) status = gr_find_bound(e->graph);
   if (!status) status = gr_made_new(&e->made);
   if (!status) status = made_for(e, e->graph->script->sizes.examples, &made);
   if (!status) graft_graph_exec_destroy(made); /* it is kept */

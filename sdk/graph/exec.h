@@ -153,6 +153,13 @@ graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *exec);
 /* Gives it a graph of its own, on its device. */
 graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *exec);
 
+/* --- bind.c --- */
+/* Where an input lies: on the device, or in host memory. */
+graft_rt_device *gr_input_device(const graft_graph_exec *exec, const gr_port *port);
+/* Whether an input lies as the port of the graph, of these sizes and strides, on the executable's device. */
+bool gr_input_fits(const graft_graph_exec *exec, const gr_port *port, const graft_tensor *t, const int64_t *sizes,
+                   const int64_t *strides);
+
 /* --- run.c --- */
 /* What a failure of this thread's run is, as far as the run has come. */
 extern _Thread_local graft_graph_failure gr_failing;

@@ -18,8 +18,8 @@
  *
  * All sizes are numbers. A graph with open sizes has, beside its nodes, the calls that made them (script.h): for other
  * sizes these are made once more, and what comes of it is another graph.
- * sizes.c: open sizes and formulas; script.c: what is kept of calls; make.c: a graph for other sizes; compile_open.c:
- * when one is made; made.c: which are kept
+ * sizes.c: open sizes and formulas; script.c: what is kept of calls; make.c: a graph for other sizes; bind.c: which
+ * ones inputs have; compile_open.c: when one is made; made.c: which are kept
  *
  * Internal to libgraft. Begin reading in record.c, then compile.c. */
 #ifndef GRAFT_SDK_GRAPH_H

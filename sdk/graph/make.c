@@ -1,5 +1,4 @@
-/* A graph for other sizes: the script is called once more, with numbers in the place of names; and what the inputs of a
- * run say of the sizes. */
+/* A graph for other sizes: the script is called once more, with numbers in the place of names. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,88 +266,5 @@ graft_status gr_make(const graft_graph *open, const int64_t *values, graft_graph
     graft_graph_destroy(m.graph);
   else
     *made = m.graph;
-  return status;
-}
-
-/* --- what inputs say --- */
-
-/* Where an open size stands as it is: the first one decides. */
-static bool find_size(const graft_graph *open, int64_t name, uint32_t *input, int32_t *dim) {
-  for (uint32_t i = 0; i < open->ninputs; i++) {
-    for (int32_t d = 0; d < open->inputs[i].view.ndim; d++) {
-      if (open->inputs[i].open->sizes[d] == name) return *input = i, *dim = d, true;
-    }
-  }
-  return false;
-}
-
-graft_status gr_check_bound(const graft_graph *open) {
-  const gr_sizes *sizes = &open->script->sizes;
-  uint32_t input = 0;
-  int32_t dim = 0;
-  for (uint32_t i = 0; i < sizes->count; i++) {
-    if (sizes->items[i].op != GR_SIZE_OPEN || find_size(open, gr_size_name(i), &input, &dim)) continue;
-    return err_set(
-        GRAFT_INVALID_ARGUMENT,
-        "graft_graph_compile: the size %s is no dimension of an input as it stands, so that no run could tell "
-        "it; add an input that has it",
-        sizes->items[i].name);
-  }
-  return GRAFT_OK;
-}
-
-static graft_status check_kind(const graft_graph *open, const gr_port *port, const graft_tensor *t) {
-  char shape[GR_SIZE_TEXT];
-  if (!t) return err_set(GRAFT_INVALID_ARGUMENT, "input %s is NULL", port->name);
-  if (t->ndim == port->view.ndim && t->dtype == port->view.dtype) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "input %s is %s; the graph was recorded for %s%s", port->name, TNS_SHAPE(t),
-                 graft_dtype_name(port->view.dtype),
-                 gr_shape_text(&open->script->sizes, port->view.ndim, port->open->sizes, shape, sizeof shape));
-}
-
-static graft_status bind_size(const graft_graph *open, graft_tensor *const *inputs, uint32_t i, int64_t *values) {
-  const gr_size *s = &open->script->sizes.items[i];
-  uint32_t input = 0;
-  int32_t dim = 0;
-  find_size(open, gr_size_name(i), &input, &dim);
-  values[i] = inputs[input]->sizes[dim];
-  if (values[i] >= s->least && values[i] <= s->most) return GRAFT_OK;
-  return err_set(GRAFT_INVALID_ARGUMENT, "input %s: dimension %d is %lld, and the size %s goes from %lld to %lld",
-                 open->inputs[input].name, (int)dim, (long long)values[i], s->name, (long long)s->least,
-                 (long long)s->most);
-}
-
-static graft_status check_dim(const gr_sizes *sizes, const int64_t *values, const gr_port *port, int32_t d,
-                              int64_t is) {
-  const int64_t number = port->open->sizes[d], expected = gr_size_value(sizes, values, number);
-  char formula[GR_SIZE_TEXT], where[GR_SIZE_TEXT];
-  if (is == expected) return GRAFT_OK;
-  if (!gr_is_open(sizes, number))
-    return err_set(GRAFT_INVALID_ARGUMENT, "input %s: dimension %d is %lld; expected %lld", port->name, (int)d,
-                   (long long)is, (long long)expected);
-  return err_set(GRAFT_INVALID_ARGUMENT,
-                 "input %s: dimension %d is %lld; expected %lld, which is %s, where %s by other inputs", port->name,
-                 (int)d, (long long)is, (long long)expected, gr_size_text(sizes, number, formula, sizeof formula),
-                 gr_sizes_of_text(sizes, values, number, where, sizeof where));
-}
-
-static graft_status check_dims(const graft_graph *open, const gr_port *port, const graft_tensor *t,
-                               const int64_t *values) {
-  graft_status status = GRAFT_OK;
-  for (int32_t d = 0; d < t->ndim && !status; d++)
-    status = check_dim(&open->script->sizes, values, port, d, t->sizes[d]);
-  return status;
-}
-
-graft_status gr_bind_sizes(const graft_graph *open, graft_tensor *const *inputs, int64_t *values) {
-  const gr_sizes *sizes = &open->script->sizes;
-  graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; i < open->ninputs && !status; i++) status = check_kind(open, &open->inputs[i], inputs[i]);
-  for (uint32_t i = 0; i < sizes->count && !status; i++) {
-    if (sizes->items[i].op == GR_SIZE_OPEN) status = bind_size(open, inputs, i, values);
-  }
-  if (!status) status = gr_sizes_evaluate(sizes, values);
-  for (uint32_t i = 0; i < open->ninputs && !status; i++)
-    status = check_dims(open, &open->inputs[i], inputs[i], values);
   return status;
 }

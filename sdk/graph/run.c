@@ -19,16 +19,8 @@ typedef struct running {
 
 /* --- inputs --- */
 
-/* Of a tensor without elements they say nothing. */
-static bool same_strides(const graft_tensor *t, const gr_view *view) {
-  if (!tns_numel(t->ndim, t->sizes)) return true;
-  for (int32_t i = 0; i < t->ndim; i++) {
-    if (t->sizes[i] > 1 && t->strides[i] != view->strides[i]) return false;
-  }
-  return true;
-}
-
-static graft_status mismatch(const gr_port *port, const graft_tensor *t, graft_rt_device *device) {
+static graft_status mismatch(const graft_graph_exec *e, const gr_port *port, const graft_tensor *t) {
+  graft_rt_device *device = gr_input_device(e, port);
   char is[160], expected[160], strides[160];
   tns_format_ints(expected, sizeof expected, (uint64_t)port->view.ndim, port->view.sizes);
   tns_format_ints(strides, sizeof strides, (uint64_t)port->view.ndim, port->view.strides);
@@ -45,12 +37,7 @@ static graft_status check_input(const running *r, uint32_t i) {
   const gr_port *port = &graph->inputs[i];
   graft_tensor *t = r->inputs[i];
   if (!t) return err_set(GRAFT_INVALID_ARGUMENT, "input %s is NULL", port->name);
-  bool on_host = graph->buffers[port->view.buffer].on_host;
-  graft_rt_device *device = on_host ? graft_device_reference() : r->e->device;
-  bool fits = t->device == device && t->dtype == port->view.dtype &&
-              tns_has_sizes(t, port->view.ndim, port->view.sizes) && same_strides(t, &port->view) &&
-              (t->flags & (TNS_CONJ | TNS_NEG)) == port->view.flags;
-  if (!fits) return mismatch(port, t, device);
+  if (!gr_input_fits(r->e, port, t, port->view.sizes, port->view.strides)) return mismatch(r->e, port, t);
   graft_status status = tns_check_memory(t, port->name);
   if (status) return status;
   if (!graft_grad_mode() || !graft_tensor_requires_grad(t)) return GRAFT_OK;

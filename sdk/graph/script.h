@@ -28,9 +28,12 @@ graft_value *gr_with_values(const gr_sizes *sizes, const int64_t *values, const 
 /* --- make.c --- */
 /* The graph for other sizes, values[i] of each. Constants are shared. */
 graft_status gr_make(const graft_graph *open, const int64_t *values, graft_graph **made);
+
+/* --- bind.c --- */
+/* Notes which dimension of an input each open size is. INVALID_ARGUMENT, naming it, of one that is none as it stands,
+ * so that no run could tell it. */
+graft_status gr_find_bound(graft_graph *open);
 /* What a run's inputs say of the sizes, all of which then fit; values has room for one each. */
 graft_status gr_bind_sizes(const graft_graph *open, graft_tensor *const *inputs, int64_t *values);
-/* Whether each open size is a dimension of an input as it stands, so that a run can tell it. */
-graft_status gr_check_bound(const graft_graph *open);
 
 #endif

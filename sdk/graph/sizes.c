@@ -34,14 +34,21 @@ static bool compute(graft_size_op op, int64_t a, int64_t b, int64_t *to) {
   }
 }
 
-static graft_status evaluate(const gr_sizes *sizes, uint32_t i, int64_t *values) {
+bool gr_size_compute(const gr_sizes *sizes, uint32_t i, int64_t *values) {
   const gr_size *s = &sizes->items[i];
-  char formula[GR_SIZE_TEXT], open[GR_SIZE_TEXT];
   const int64_t a = gr_size_value(sizes, values, s->left), b = gr_size_value(sizes, values, s->right);
-  if (compute(s->op, a, b, &values[i]) && values[i] >= gr_size_name(GR_SIZES_MOST)) return GRAFT_OK;
+  return compute(s->op, a, b, &values[i]) && values[i] >= gr_size_name(GR_SIZES_MOST);
+}
+
+graft_status gr_size_refuse(const gr_sizes *sizes, uint32_t i, const int64_t *values) {
+  char formula[GR_SIZE_TEXT], open[GR_SIZE_TEXT];
   return err_set(GRAFT_INVALID_ARGUMENT, "the size %s is no number that a size can be where %s",
                  gr_size_text(sizes, gr_size_name(i), formula, sizeof formula),
                  gr_sizes_of_text(sizes, values, gr_size_name(i), open, sizeof open));
+}
+
+static graft_status evaluate(const gr_sizes *sizes, uint32_t i, int64_t *values) {
+  return gr_size_compute(sizes, i, values) ? GRAFT_OK : gr_size_refuse(sizes, i, values);
 }
 
 graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values) {

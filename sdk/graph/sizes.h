@@ -26,6 +26,8 @@ typedef struct gr_size {
   int64_t least, most;
   int64_t left, right; /* operands: numbers or names */
   uint32_t depth;
+  uint32_t input; /* of an open one, once it is compiled: which dimension of which input it is (gr_find_bound) */
+  int32_t dim;
 } gr_size;
 
 typedef struct gr_sizes {
@@ -59,6 +61,9 @@ static inline int64_t gr_size_value(const gr_sizes *sizes, const int64_t *values
 graft_status gr_sizes_add(gr_sizes *sizes, const gr_size *entry, int64_t example, int64_t *size);
 graft_status gr_sizes_copy(const gr_sizes *from, gr_sizes *to);
 void gr_sizes_free(gr_sizes *sizes);
+/* Computes entry i, which is not open, from earlier ones; false: it can't be. The error of such a one, naming it. */
+bool gr_size_compute(const gr_sizes *sizes, uint32_t i, int64_t *values);
+graft_status gr_size_refuse(const gr_sizes *sizes, uint32_t i, const int64_t *values);
 /* Computes the entries that are not open from those that are. INVALID_ARGUMENT, naming it, of one that can't be. */
 graft_status gr_sizes_evaluate(const gr_sizes *sizes, int64_t *values);
 /* A number or name as a formula, cut where `room` ends. */

@@ -161,6 +161,13 @@ GRAFT_EXPORT graft_status graft_graph_compile(const graft_graph *graph, graft_rt
 /* No run of it may be under way in another thread. Waits for the device. */
 GRAFT_EXPORT void graft_graph_exec_destroy(GRAFT_NULLABLE graft_graph_exec *exec);
 
+/* Whether inputs lie as a run takes them: their number, and of each dtype, shape, strides (where a size is above 1),
+ * bits and device; with open sizes, whether there are sizes for which they lie so. Sets no error, and says nothing of
+ * what else a run wants: that none that is written shares memory with another one, that a graph can be made for the
+ * sizes. */
+GRAFT_EXPORT bool graft_graph_exec_fits(const graft_graph_exec *exec, GRAFT_NULLABLE graft_tensor *const *inputs,
+                                        uint32_t ninputs) GRAFT_NULL_GIVES(false);
+
 /* Runs it, asynchronously on the current stream. Inputs come in the order in which they were named, each with the
  * dtype, shape, strides (where a size is above 1), bits and device of its own; what the graph writes to them is
  * written. Outputs come in their order, as new tensors that the caller owns: two that view one value share its memory,

@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "call.h"
-#include "input_sizes.h"
 
 namespace torch_graft {
 
@@ -87,12 +86,12 @@ bool overlap(const at::Tensor &a, const at::Tensor &b) {
 // --- compiled graphs ---
 
 CompiledGraph::CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs,
-                             uint32_t outputs, std::shared_ptr<const OpenSizes> sizes)
+                             uint32_t outputs, bool is_open)
     : exec_(exec),
       index_(index),
       inputs_(std::move(inputs)),
       outputs_(outputs),
-      sizes_(std::move(sizes)),
+      is_open_(is_open),
       modes_(GraphModes::now()) {
   static std::atomic<uint64_t> last{0};
   serial_ = ++last;
@@ -106,9 +105,13 @@ bool CompiledGraph::fits(const std::vector<at::Tensor> &inputs) const {
   if (inputs.size() != inputs_.size() || !(modes_ == GraphModes::now())) return false;
   for (size_t i = 0; i < inputs.size(); i++) {
     if (!is_recordable(inputs[i], index_)) return false;
-    if (sizes_ ? !inputs_[i].is_alike(inputs[i]) : !inputs_[i].fits(inputs[i])) return false;
+    if (is_open_ ? !inputs_[i].is_alike(inputs[i]) : !inputs_[i].fits(inputs[i])) return false;
   }
-  return !sizes_ || sizes_->fit(inputs);
+  if (!is_open_) return true;
+  std::vector<graft_tensor_space> spaces(inputs.size());
+  std::vector<graft_tensor *> tensors;
+  for (size_t i = 0; i < inputs.size(); i++) tensors.push_back(borrow(&spaces[i], inputs[i]));
+  return graft_graph_exec_fits(exec_, tensors.data(), static_cast<uint32_t>(tensors.size()));
 }
 
 bool CompiledGraph::is_shared(const std::vector<at::Tensor> &inputs) const {

@@ -40,8 +40,6 @@ struct GraphModes {
   }
 };
 
-class OpenSizes;
-
 // C would take a character 0 for the end.
 void check_name(const std::string &name);
 
@@ -53,9 +51,9 @@ struct TORCH_GRAFT_API SizesFailed : std::runtime_error {
 // A graph that can be run, by any number of threads at once.
 class TORCH_GRAFT_API CompiledGraph {
  public:
-  // `sizes`: those that are open; null: the inputs have those that they were recorded with.
+  // `is_open`: its inputs have sizes that are open; else those that they were recorded with.
   CompiledGraph(graft_graph_exec *exec, c10::DeviceIndex index, std::vector<GraphInput> inputs, uint32_t outputs,
-                std::shared_ptr<const OpenSizes> sizes = nullptr);
+                bool is_open = false);
   ~CompiledGraph();
   CompiledGraph(const CompiledGraph &) = delete;
   CompiledGraph &operator=(const CompiledGraph &) = delete;
@@ -77,7 +75,7 @@ class TORCH_GRAFT_API CompiledGraph {
   c10::DeviceIndex index_;
   std::vector<GraphInput> inputs_;
   uint32_t outputs_;
-  std::shared_ptr<const OpenSizes> sizes_;
+  bool is_open_;
   GraphModes modes_;
   uint64_t serial_;
 };

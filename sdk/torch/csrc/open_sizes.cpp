@@ -118,14 +118,12 @@ graft_value value_of(Arguments &to, char kind, const c10::IValue &item, graft_rt
 int64_t OpenRecording::size(const std::string &name, int64_t example, int64_t least, int64_t most) {
   int64_t made = 0;
   check(graft_graph_size(graph_, name.c_str(), example, least, most, &made));
-  sizes_.add_open(made, least, most);
   return made;
 }
 
 int64_t OpenRecording::size_of(graft_size_op op, int64_t left, int64_t right) {
   int64_t made = 0;
   check(graft_graph_size_of(graph_, op, left, right, &made));
-  sizes_.add_formula(made, op, left, right);
   return made;
 }
 
@@ -139,7 +137,6 @@ OpenValuePtr OpenRecording::input(const std::string &name, const at::Tensor &lik
                           sizes.data(), strides.empty() ? nullptr : strides.data(), &made));
   values_.push_back(std::make_shared<OpenValue>(made));
   inputs_.emplace_back(like);
-  sizes_.add_input(sizes, strides);
   return values_.back();
 }
 
@@ -171,7 +168,6 @@ void OpenRecording::output(const std::string &name, const OpenValue &value) {
 }
 
 std::shared_ptr<CompiledGraph> OpenRecording::compile(const std::optional<std::string> &passes) const {
-  TORCH_CHECK(sizes_.bound(), "graft: an open size is no dimension of an input");
   std::vector<GraphInput> inputs = inputs_;
   const std::vector<bool> is_written = written();
   for (size_t i = 0; i < inputs.size(); i++) inputs[i].written = is_written[i];
@@ -179,7 +175,7 @@ std::shared_ptr<CompiledGraph> OpenRecording::compile(const std::optional<std::s
   graft_graph_exec *exec = nullptr;
   check(graft_graph_compile(graph_, device_of(index_), passes ? passes->c_str() : nullptr, &exec));
   return std::make_shared<CompiledGraph>(exec, index_, std::move(inputs), graft_graph_output_count(graph_),
-                                         std::make_shared<OpenSizes>(sizes_));
+                                         /*is_open=*/true);
 }
 
 }  // namespace torch_graft

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "graph.h"
-#include "input_sizes.h"
 
 namespace torch_graft {
 
@@ -53,7 +52,6 @@ class TORCH_GRAFT_API OpenRecording : public GraphRecording {
   std::shared_ptr<CompiledGraph> compile(const std::optional<std::string> &passes) const;
 
  private:
-  OpenSizes sizes_;
   std::vector<OpenValuePtr> values_;  // of inputs
 };
 
