@@ -1,7 +1,8 @@
 /* What a kernel may call of OpenCL C's library, declared in few words. In front of common.cl where a driver can be told to
  * leave out a header of its own that takes longer to read than most kernels take to compile (program.c). Names, types and
  * attributes are those of OpenCL 1.2, section 6.12, as clang's opencl-c.h has them, so that the code is the same; of the
- * widths only those that the head asks for: 1 and VEC. A function that is missing here costs time and nothing else: its
+ * widths only those that the head asks for: 1 and VEC, or all where it says none, since a program that is made of several
+ * parts has another VEC in each. A function that is missing here costs time and nothing else: its
  * program is built again with the driver's header. Macros begin with LIB_, as those of the head and of kernels may have
  * any other name. */
 
@@ -64,7 +65,11 @@ LIB_EACH_FLOAT(LIB_VECTORS)
 
 /* form(name, type, other), for one number and for vectors of VEC: `other` is a type that goes with the first. A driver may
  * rename functions by macros; `name` follows them. */
-#if VEC == 1
+#ifndef VEC
+#define LIB_VECTOR(form, name, type, other)                                                                 \
+  form(name, type##2, other##2) form(name, type##4, other##4) form(name, type##8, other##8)                 \
+  form(name, type##16, other##16)
+#elif VEC == 1
 #define LIB_VECTOR(form, name, type, other)
 #elif VEC == 2
 #define LIB_VECTOR(form, name, type, other) form(name, type##2, other##2)
@@ -172,7 +177,10 @@ LIB_OTHER_WIDTHS(LIB_BINARY, mul_hi, uint)
   to##width LIB_FUNCTION convert_##to##width(int##width); to##width LIB_FUNCTION convert_##to##width(uint##width);     \
   to##width LIB_FUNCTION convert_##to##width(long##width); to##width LIB_FUNCTION convert_##to##width(ulong##width);   \
   to##width LIB_FUNCTION convert_##to##width(float##width); LIB_FROM_DOUBLE(to, width)
-#if VEC == 1
+#ifndef VEC
+#define LIB_CONVERSIONS(to) \
+  LIB_CONVERT(to, ) LIB_CONVERT(to, 2) LIB_CONVERT(to, 4) LIB_CONVERT(to, 8) LIB_CONVERT(to, 16)
+#elif VEC == 1
 #define LIB_CONVERSIONS(to) LIB_CONVERT(to, )
 #elif VEC == 2
 #define LIB_CONVERSIONS(to) LIB_CONVERT(to, ) LIB_CONVERT(to, 2)
