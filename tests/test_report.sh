@@ -61,6 +61,14 @@ GRAFT_LIE=groups_beyond "$graft" ops -b "$build/tests/plugins/liar.so" --fused >
 grep -q 'warning: liar:0: the plugin.s "graft.graph" puts node' log || fail "the lie is not told"
 grep -q 'before, after' good/report.html && fail "a plugin without groups has some"
 
+# A group that computes something else is red, whatever its calls give one by one.
+GRAFT_LIE=groups_none "$graft" conformance -b "$build/tests/plugins/liar.so" --op aten.neg --level mustpass >log 2>&1 ||
+  fail "a right group fails"
+GRAFT_LIE=groups_wrong "$graft" conformance -b "$build/tests/plugins/liar.so" --op aten.neg --level mustpass >log 2>&1 &&
+  fail "a wrong group passes"
+grep -q 'graft case aten.neg.default/f32/33x17/contiguous/uniform/0/grouped' log ||
+  fail "the case of the wrong group is not told"
+
 says 2 'nowhere: No such file' diff good nowhere
 echo '[1]' >bad.jsonl
 says 2 "bad.jsonl:1: no line of a report" diff good bad.jsonl

@@ -35,6 +35,7 @@ typedef enum cf_mode {
   CF_VJP_ZERO,
   CF_VJP_EXPANDED,
   CF_ADJOINT,
+  CF_GROUPED,     /* in a graph, with neighbours that the plugin compiles together with it */
   CF_RANGE_PAST,  /* one element of tensor `variant`, an index, lies just beyond what it addresses */
   CF_RANGE_BELOW, /* just below it */
   CF_RANGE_FAR,   /* so far that its lower half is a right index */

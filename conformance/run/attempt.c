@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conformance/run/call.h"
+#include "conformance/run/grouped.h"
 #include "dispatch/dispatch.h"
 
 void cf_seed_generator(graft_rt_device *device, const cf_call *call) {
@@ -39,7 +40,7 @@ static bool cf_plan_outputs(cf_attempt *s) {
   uint32_t count = 0;
   s->nouts = cf_call_outs(s->call);
   if (s->nouts > CF_MAX_TENSORS) return cf_fail(s->result, "more than %d outputs", CF_MAX_TENSORS);
-  s->guarded = schema->route == OPROUTE_SLOT && !(schema->flags & OPF_DYNAMIC);
+  s->guarded = schema->route == OPROUTE_SLOT && !(schema->flags & OPF_DYNAMIC) && s->call->c->mode != CF_GROUPED;
   for (uint32_t r = 0; r < schema->nrets; r++) s->guarded &= !(schema->rets[r].flags & (OPR_ALIASED | OPR_DYNAMIC));
   if (!s->guarded) return true;
   cf_device_args(s, args, items);
@@ -132,6 +133,13 @@ static graft_exec_flags cf_flags_of(const cf_case *c) {
   return c->layout == CF_DETERMINISTIC ? GRAFT_EXEC_DETERMINISTIC : c->layout == CF_TF32 ? GRAFT_EXEC_ALLOW_TF32 : 0;
 }
 
+/* In a graph: joined with its neighbours, or not run at all. */
+static graft_status cf_attempt_group(cf_attempt *s, graft_tensor **outs, bool *joined) {
+  graft_tensor *inputs[CF_MAX_TENSORS];
+  for (uint32_t i = 0; i < s->call->ntensors; i++) inputs[i] = s->in[i].view;
+  return cf_grouped_call(s->call, s->backend->device, inputs, outs, s->nouts, joined);
+}
+
 graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   graft_value args[OP_MAX_ARGS];
   graft_tensor *items[CF_MAX_TENSORS];
@@ -142,14 +150,16 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   dsp_forcing = (dsp_forced){device, s->call->schema->id, (dsp_route)s->call->c->way};
   dsp_zones = (dsp_zone_watch){.bytes = cf_zone_bytes(device)};
   dsp_set_exec_flags(cf_flags_of(s->call->c));
-  graft_status status = graft_call(s->call->schema->id, args, s->call->schema->nargs, outs, s->nouts);
-  dsp_route route = dsp_last_route();
+  bool grouped = s->call->c->mode == CF_GROUPED, joined = true;
+  graft_status status = grouped ? cf_attempt_group(s, outs, &joined)
+                                : graft_call(s->call->schema->id, args, s->call->schema->nargs, outs, s->nouts);
+  dsp_route route = grouped ? DSP_ROUTE_PLUGIN : dsp_last_route();
   dsp_set_exec_flags(0);
   dsp_forcing = (dsp_forced){0};
   dsp_zones.bytes = 0;
   if (status == GRAFT_OK) status = graft_device_synchronize(device);
   s->result->route = (uint8_t)route;
-  s->absent = s->call->c->way != DSP_ROUTE_NONE && route != (dsp_route)s->call->c->way;
+  s->absent = (!joined && !status) || (s->call->c->way != DSP_ROUTE_NONE && route != (dsp_route)s->call->c->way);
   s->result->fallback |= cf_fallback_total() > before;
   graft_generator_state(graft_generator_default(device), &seed, &offset);
   s->draws = offset - 40;

@@ -219,6 +219,17 @@ static bool cf_has_range(const cf_call *call) {
   return tns_numel(t->ndim, t->sizes) > 0 && (c->mode != CF_RANGE_FAR || t->dtype == GRAFT_I64);
 }
 
+/* Whether it can stand between other calls: views and what draws or writes to its arguments can't, nor what has results
+ * of sizes that its values decide. */
+static bool cf_fits_between_others(const cf_call *call) {
+  const op_schema *schema = call->schema;
+  const uint32_t nouts = cf_call_outs(call);
+  bool fits = schema->strides != OPS_VIEW && !(schema->flags & (OPF_DYNAMIC | OPF_RANDOM)) && nouts > 0;
+  fits &= nouts <= CF_MAX_TENSORS && cf_call_first_read(call) >= 0;
+  for (uint32_t i = 0; i < call->ntensors; i++) fits &= !cf_call_mutates(call, i);
+  return fits;
+}
+
 bool cf_call_open(const cf_case *c, cf_call *call) {
   char plain[640];
   memset(call, 0, sizeof *call);
@@ -239,6 +250,7 @@ bool cf_call_open(const cf_case *c, cf_call *call) {
   }
   bool exists = c->op_id == call->schema->id || cf_to_prim(call, op_schema_of(c->op_id));
   exists = exists && cf_apply_layout(call, c->layout) && cf_has_range(call);
+  exists = exists && (c->mode != CF_GROUPED || cf_fits_between_others(call));
   if (!exists) err_clear(), cf_call_close(call);
   return exists;
 }
@@ -370,4 +382,10 @@ bool cf_call_fill(cf_call *call, uint64_t seed, bool denormals) {
     cf_repeat_expanded(a, t, reduced);
   }
   return true;
+}
+
+int cf_call_first_read(const cf_call *call) {
+  for (uint32_t i = 0; i < call->ntensors; i++)
+    if (call->notes[i].tested && !cf_call_is_index(call, i) && !cf_call_mutates(call, i)) return (int)i;
+  return -1;
 }

@@ -16,6 +16,8 @@ void cf_call_args(const cf_call *call, graft_rt_device *device, graft_tensor *co
 bool cf_call_is_index(const cf_call *call, uint32_t spec);
 /* Whether the op writes into tensor argument `spec`. */
 bool cf_call_mutates(const cf_call *call, uint32_t spec);
+/* The first tensor that a call before may have made: no index, nothing that is written. -1: there is none. */
+int cf_call_first_read(const cf_call *call);
 /* Whether the op returns its first argument, written: it is then called in place. */
 bool cf_call_returns_input(const cf_call *call);
 /* Output tensors of the call, 0 for one that has no fixed number. */

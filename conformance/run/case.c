@@ -42,6 +42,10 @@ static const cf_named cf_modes[CF_MODES] = {
     [CF_VJP_EXPANDED] = {"vjp_expanded",
                          "the gradient of a cotangent of one number with strides of 0, as that of a sum is"},
     [CF_ADJOINT] = {"adjoint", "the oracle's own gradient, held against differences of the oracle; runs no plugin"},
+    [CF_GROUPED] =
+        {"grouped",
+         "the op itself, in a graph between negations that cancel out, where the plugin compiles it together "
+         "with these (extension `graft.graph`); else the case is passed over"},
     [CF_RANGE_PAST] = {"range_past", "one index lies just past what it addresses and has to be refused"},
     [CF_RANGE_BELOW] = {"range_below", "one index lies just below it"},
     [CF_RANGE_FAR] = {"range_far", "one index lies so far away that its lower 32 bits are a right one"},

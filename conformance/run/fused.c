@@ -9,10 +9,11 @@
 
 #include "conformance/cases/cases.h"
 #include "conformance/run/call.h"
+#include "conformance/run/grouped.h"
 #include "conformance/run/teller.h"
 #include "graph/graph.h"
 
-enum { PATIENCE_S = 60, MOST_NODES = 256 };
+enum { PATIENCE_S = 60 };
 
 /* ---- a call with a neighbour ---- */
 
@@ -34,12 +35,6 @@ static graft_status cf_add_inputs(cf_pair *p) {
   return status;
 }
 
-static graft_status cf_add_negation(cf_pair *p, graft_tensor *of) {
-  const char *name = graft_tensor_dtype(of) == GRAFT_BOOL ? "aten::logical_not" : "aten::neg";
-  const graft_value arg = graft_value_tensor(of);
-  return graft_graph_call(p->graph, op_schema_find(name)->id, &arg, 1, &p->negated, 1);
-}
-
 static graft_status cf_add_call(cf_pair *p, graft_tensor *const *tensors) {
   graft_tensor *items[CF_MAX_TENSORS];
   graft_value args[OP_MAX_ARGS];
@@ -50,17 +45,10 @@ static graft_status cf_add_call(cf_pair *p, graft_tensor *const *tensors) {
   return graft_graph_call(p->graph, p->call->schema->id, args, p->call->schema->nargs, p->outs, nouts);
 }
 
-/* The first that a call before may have made: no index, nothing that is written. -1: there is none. */
-static int cf_first_read(const cf_call *call) {
-  for (uint32_t i = 0; i < call->ntensors; i++)
-    if (call->notes[i].tested && !cf_call_is_index(call, i) && !cf_call_mutates(call, i)) return (int)i;
-  return -1;
-}
-
 static graft_status cf_add_before(cf_pair *p) {
-  const int first = cf_first_read(p->call);
+  const int first = cf_call_first_read(p->call);
   if (first < 0) return GRAFT_UNIMPLEMENTED;
-  graft_status status = cf_add_negation(p, p->tensors[first]);
+  graft_status status = cf_add_negation(p->graph, p->tensors[first], &p->negated);
   if (status) return status;
   graft_tensor *tensors[CF_MAX_TENSORS];
   memcpy(tensors, p->tensors, sizeof tensors);
@@ -76,28 +64,8 @@ static graft_status cf_add_before(cf_pair *p) {
 
 static graft_status cf_add_after(cf_pair *p) {
   graft_status status = cf_add_call(p, p->tensors);
-  if (!status) status = p->outs[0] ? cf_add_negation(p, p->outs[0]) : GRAFT_UNIMPLEMENTED;
+  if (!status) status = p->outs[0] ? cf_add_negation(p->graph, p->outs[0], &p->negated) : GRAFT_UNIMPLEMENTED;
   return status ? status : graft_graph_output(p->graph, "negated", p->negated);
-}
-
-/* Once: a plugin that answers wrongly does so for all. */
-static void cf_say_wrong_answer(void) {
-  static bool said;
-  if (!said) fprintf(stderr, "graft: warning: %s\n", graft_last_error());
-  said = true;
-}
-
-/* Whether the node is in a group with another one. */
-static bool cf_is_joined(const cf_pair *p, bool first) {
-  uint32_t numbers[MOST_NODES];
-  const uint32_t count = graft_graph_node_count(p->graph), at = first || !count ? 0 : count - 1;
-  if (count < 2 || count > MOST_NODES) return false;
-  graft_status status = gr_would_group(p->graph, p->device, numbers);
-  if (status && status != GRAFT_UNIMPLEMENTED) cf_say_wrong_answer();
-  if (status) return false;
-  for (uint32_t n = 0; n < count; n++)
-    if (n != at && numbers[at] && numbers[n] == numbers[at]) return true;
-  return false;
 }
 
 static void cf_pair_release(cf_pair *p) {
@@ -113,7 +81,7 @@ static bool cf_joins(const cf_call *call, graft_rt_device *device, bool before) 
   cf_pair p = {.call = call, .device = device};
   graft_status status = cf_add_inputs(&p);
   if (!status) status = before ? cf_add_before(&p) : cf_add_after(&p);
-  const bool joined = !status && cf_is_joined(&p, before);
+  const bool joined = !status && cf_joins_end(p.graph, device, before);
   cf_pair_release(&p);
   return joined;
 }

@@ -33,6 +33,7 @@ typedef struct cf_walk {
   cf_case c; /* the case being varied */
   cf_level text_level;
   uint32_t text_rank;  /* among the op's texts */
+  uint32_t dtype_rank; /* among the op's dtypes */
   graft_dtype primary; /* f32, or the first of the op's dtypes */
 } cf_walk;
 
@@ -92,10 +93,55 @@ static void cf_offer_one(cf_walk *w, const cf_case *c) {
   if (!w->visit(w->context, c, id)) w->stopped = true;
 }
 
+/* ---- what is at smoke ---- */
+
+/* Whether no row of the file before has results of this kind. */
+static bool cf_is_first_of_class(const cf_walk *w) {
+  const cf_op *ops = cf_topics[w->c.topic]->ops;
+  for (const cf_op *op = ops; op < w->op; op++)
+    if (op->rule.klass == w->op->rule.klass) return false;
+  return true;
+}
+
+/* Of the first text in the primary dtype. How a tensor lies is as a rule seen to by code that ops share. */
+static bool cf_layout_is_at_smoke(const cf_walk *w) {
+  switch (w->c.layout) {
+    case CF_CONTIGUOUS:
+    case CF_TRANSPOSED:
+    case CF_DETERMINISTIC: return true;
+    case CF_OFFSET:
+    case CF_EXPANDED:
+    case CF_OUT:
+    case CF_IN_PLACE: return cf_is_first_of_class(w);
+    default: return false; /* elements that lie apart are mostly a program of their own */
+  }
+}
+
+/* Which cases of mustpass are run at smoke, too: those that find most for the programs and the time that they cost, as
+ * measured (docs/conformance.md). No op is left out; the first of each class in a file stands for the others where code
+ * is shared. */
+static bool cf_is_at_smoke(const cf_walk *w) {
+  const cf_case *c = &w->c;
+  bool first = w->text_rank == 0, primary = w->dtype_rank == 0;
+  switch (c->mode) {
+    case CF_FORWARD:
+      if (!first) return primary && w->text_rank == 1 && c->layout == CF_CONTIGUOUS && cf_is_first_of_class(w);
+      if (!primary) return c->dtype == GRAFT_C64 && c->layout == CF_CONTIGUOUS; /* a formula of its own */
+      return cf_layout_is_at_smoke(w);
+    case CF_VJP: return first && primary && c->layout == CF_CONTIGUOUS;
+    case CF_GROUPED: return first && primary && cf_is_first_of_class(w);
+    case CF_RANGE_PAST:
+    case CF_RANGE_BELOW:
+    case CF_RANGE_FAR: return first && primary;
+    default: return false;
+  }
+}
+
 /* ---- cases ---- */
 
 static void cf_offer(cf_walk *w, cf_level level) {
   const cf_selection *s = w->selection;
+  if (level == CF_MUSTPASS && cf_is_at_smoke(w)) level = CF_SMOKE;
   if (w->stopped || level > s->level) return;
   if (s->dtypes && !(s->dtypes & 1u << dt_number(w->c.dtype))) return;
   bool gradient = w->c.mode >= CF_VJP && w->c.mode <= CF_ADJOINT;
@@ -114,15 +160,10 @@ static cf_level cf_max_level(cf_level a, cf_level b) {
   return a > b ? a : b;
 }
 
-/* From which level a text is run in the primary dtype: no op is left out of smoke. */
-static cf_level cf_primary_level(const cf_walk *w) {
-  return w->text_rank == 0 && w->text_level == CF_MUSTPASS ? CF_SMOKE : w->text_level;
-}
-
 /* Which dtypes an op has beside the primary one, and from which level each is run. */
 static cf_level cf_dtype_level(const cf_walk *w, uint32_t rank) {
   bool first = w->text_rank == 0;
-  if (rank == 0) return cf_primary_level(w);
+  if (rank == 0) return w->text_level;
   if (first) return rank == 1 ? w->text_level : cf_max_level(CF_MUSTPASS, w->text_level);
   /* Other texts take one further dtype in turn: all of them together see them all. */
   return rank == 1 + w->text_rank % 3 ? cf_max_level(CF_MUSTPASS, w->text_level) : CF_FULL;
@@ -140,7 +181,6 @@ static void cf_walk_layouts(cf_walk *w, uint32_t dtype_rank) {
     if (layout == CF_TF32 && !(op->flags & CF_FACTORS && w->c.dtype == GRAFT_F32)) continue;
     cf_level level = CF_FULL;
     if ((dtype_rank == 0 && w->text_rank < 2) || layout == CF_TF32) level = CF_MUSTPASS;
-    if (dtype_rank == 0 && w->text_rank == 0 && layout == CF_TRANSPOSED) level = CF_SMOKE;
     w->c.layout = (uint8_t)layout;
     cf_offer(w, cf_max_level(level, w->text_level));
   }
@@ -170,7 +210,6 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
     other |= fill != CF_INTEGERS && w->c.dtype == GRAFT_F64; /* its functions are another library's than those of f32 */
     bool early = w->text_rank == 0 && (dtype_rank < 2 || other);
     cf_level level = cf_max_level(early ? CF_MUSTPASS : CF_FULL, w->text_level);
-    if (early && dtype_rank == 0) level = cf_primary_level(w); /* other values cost no program */
     w->c.fill = (uint8_t)fill;
     cf_offer(w, level);
   }
@@ -182,8 +221,7 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   bool floating = cf_mantissa(w->c.dtype) > 0, first = w->text_rank == 0;
   if (op->grad.kind == CF_GRAD_NONE || !floating) return;
   w->c.mode = CF_VJP;
-  cf_level level = dtype_rank == 0 ? CF_SMOKE : first ? CF_MUSTPASS : CF_FULL;
-  if (dtype_rank == 0 && !first) level = CF_MUSTPASS;
+  cf_level level = dtype_rank == 0 || first ? CF_MUSTPASS : CF_FULL;
   cf_offer(w, cf_max_level(level, w->text_level));
   level = dtype_rank == 0 && first ? CF_MUSTPASS : CF_FULL;
   w->c.mode = CF_VJP_ZERO, cf_offer(w, cf_max_level(level, w->text_level));
@@ -201,15 +239,22 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   w->c.layout = CF_CONTIGUOUS, w->c.mode = CF_FORWARD;
 }
 
+/* In a graph with neighbours. Each such case costs a program of its own, so that one op of a kind stands for others. */
+static void cf_walk_grouped(cf_walk *w, uint32_t dtype_rank) {
+  bool early = dtype_rank == 0 && (w->text_rank == 0 || cf_is_first_of_class(w));
+  w->c.mode = CF_GROUPED;
+  cf_offer(w, cf_max_level(early ? CF_MUSTPASS : CF_FULL, w->text_level));
+  w->c.mode = CF_FORWARD;
+}
+
 /* An index out of range: of each index tensor of each text, in the primary dtype. */
 static void cf_walk_ranges(cf_walk *w, uint32_t dtype_rank) {
   const op_schema *schema = op_schema_find(w->op->name);
   if (dtype_rank || !op_schema_has_indices(schema)) return;
   for (int mode = CF_RANGE_PAST; mode <= CF_RANGE_FAR; mode++)
     for (uint8_t spec = 0; spec < CF_MAX_TENSORS; spec++) {
-      cf_level level = w->text_rank == 0 && mode == CF_RANGE_PAST ? CF_SMOKE : CF_MUSTPASS;
       w->c.mode = (uint8_t)mode, w->c.variant = spec;
-      cf_offer(w, cf_max_level(level, w->text_level));
+      cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
     }
   w->c.mode = CF_FORWARD, w->c.variant = 0;
 }
@@ -219,10 +264,12 @@ static void cf_walk_text(cf_walk *w) {
   uint32_t n = cf_op_dtypes(w->op, order);
   for (uint32_t rank = 0; rank < n && !w->stopped; rank++) {
     w->c.dtype = order[rank];
+    w->dtype_rank = rank;
     cf_offer(w, cf_dtype_level(w, rank));
     cf_walk_layouts(w, rank);
     cf_walk_fills(w, rank);
     cf_walk_gradients(w, rank);
+    cf_walk_grouped(w, rank);
     cf_walk_ranges(w, rank);
   }
 }

@@ -30,7 +30,8 @@ static void cf_run_call(const cf_backend *backend, cf_call *call, cf_result *res
   }
   for (uint32_t i = 0; i < call->ntensors; i++) cf_dump(backend->dump, "input", i, &call->in[i]);
   switch (call->c->mode) {
-    case CF_FORWARD: cf_run_forward(backend, call, result); break;
+    case CF_FORWARD:
+    case CF_GROUPED: cf_run_forward(backend, call, result); break;
     case CF_ADJOINT: cf_run_adjoint(call, result); break;
     case CF_RANGE_PAST:
     case CF_RANGE_BELOW:
