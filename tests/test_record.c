@@ -13,7 +13,7 @@ static void open_recorder(void) {
 }
 
 typedef struct counts {
-  int32_t launches, recordings;
+  int32_t launches, recordings, begins, dropped, destroyed, destroyed_busy;
 } counts;
 
 static counts told(void) {
@@ -109,37 +109,123 @@ START_TEST(records_draw_on) {
 }
 END_TEST
 
-/* A slot that can't after all: its calls are made one by one. */
-START_TEST(a_refusal_costs_the_record_only) {
-  graft_generator *generator = graft_generator_default(device);
-  float expected[N];
-  const counts before = told();
-  graft_generator_seed(generator, 9);
-  graft_tensor *values = drawn();
-  OK(graft_tensor_to_host(values, expected));
+/* --- what fails --- */
+
+static void fail_at(const char *what) {
+  if (what)
+    setenv("RECORDER_FAILS", what, 1);
+  else
+    unsetenv("RECORDER_FAILS");
+}
+
+static graft_graph_capture *capture_drawn(graft_tensor **out) {
   graft_graph_capture *capture;
   OK(graft_graph_capture_begin(device, NULL, &capture));
-  graft_tensor *out = drawn();
+  *out = drawn();
   OK(graft_graph_capture_end(capture));
-  for (int turn = 0; turn < 2; turn++) {
-    graft_generator_seed(generator, 9);
+  return capture;
+}
+
+/* Of a generator with that seed. */
+static void draw_expected(uint64_t seed, float *expected) {
+  graft_generator_seed(graft_generator_default(device), seed);
+  graft_tensor *values = drawn();
+  OK(graft_tensor_to_host(values, expected));
+  graft_tensor_release(values);
+}
+
+static const struct {
+  const char *at;
+  int32_t recordings, dropped;
+} refusals[] = {{"begin", 0, 0}, {"slot", 0, 1}, {"end", 1, 0}, {"nothing", 1, 0}};
+
+/* No record: nobody hears of it, the calls are made one by one, and the plugin is not asked again. */
+START_TEST(a_refusal_costs_the_record_only) {
+  float expected[N];
+  draw_expected(9, expected);
+  const counts before = told();
+  graft_tensor *out;
+  graft_graph_capture *capture = capture_drawn(&out);
+  fail_at(refusals[_i].at);
+  for (int turn = 0; turn < 3; turn++) {
+    graft_generator_seed(graft_generator_default(device), 9);
     OK(graft_graph_capture_launch(capture));
     expect(out, expected);
+    fail_at(NULL);
   }
-  ck_assert_int_eq(told().launches, before.launches);
+  const counts after = told();
+  ck_assert_int_eq(after.launches, before.launches);
+  ck_assert_int_eq(after.begins - before.begins, 1);
+  ck_assert_int_eq(after.recordings - before.recordings, refusals[_i].recordings);
+  ck_assert_int_eq(after.dropped - before.dropped, refusals[_i].dropped);
+  ck_assert_int_eq(after.destroyed, before.destroyed);
   graft_graph_capture_destroy(capture);
-  graft_tensor_release(values), graft_tensor_release(out);
+  graft_tensor_release(out);
 }
 END_TEST
 
-static void open_refusing(void) {
-  setenv("RECORDER_REFUSES", "1", 1);
-  open_recorder();
+/* The caller hears of it, nothing is tried in its place, and the record stays. What it would have drawn is drawn. */
+START_TEST(a_launch_that_fails) {
+  float expected[N];
+  graft_tensor *out;
+  graft_generator *generator = graft_generator_default(device);
+  uint64_t seed, offset, after;
+  draw_expected(9, expected);
+  graft_graph_capture *capture = capture_drawn(&out);
+  graft_generator_seed(generator, 9);
+  OK(graft_graph_capture_launch(capture));
+  expect(out, expected);
+  const counts before = told();
+  fail_at("launch");
+  graft_generator_seed(generator, 9);
+  ck_assert_int_eq(graft_graph_capture_launch(capture), GRAFT_INTERNAL);
+  ck_assert_msg(strstr(graft_last_error(), "launching what was captured") != NULL, "%s", graft_last_error());
+  graft_generator_state(generator, &seed, &offset);
+  expect(out, expected);
+  fail_at(NULL);
+  graft_generator_seed(generator, 9);
+  OK(graft_graph_capture_launch(capture));
+  graft_generator_state(generator, &seed, &after);
+  ck_assert_uint_eq(offset, after);
+  expect(out, expected);
+  ck_assert_int_eq(told().begins, before.begins);
+  ck_assert_int_eq(told().destroyed, before.destroyed);
+  ck_assert_int_eq(told().launches - before.launches, 1);
+  graft_graph_capture_destroy(capture);
+  graft_tensor_release(out);
 }
+END_TEST
+
+/* It goes once no launch is under way: with the capture, and where the generator has got another seed. */
+START_TEST(a_record_goes_when_its_launches_are_done) {
+  float expected[N];
+  graft_tensor *out;
+  draw_expected(11, expected);
+  const counts before = told();
+  graft_graph_capture *capture = capture_drawn(&out);
+  if (_i) fail_at("destroy"); /* which nobody hears of */
+  for (uint64_t seed = 10; seed < 12; seed++) {
+    graft_generator_seed(graft_generator_default(device), seed);
+    OK(graft_graph_capture_launch(capture));
+  }
+  expect(out, expected);
+  OK(graft_graph_capture_launch(capture));
+  ck_assert_int_eq(told().destroyed - before.destroyed, 1);
+  graft_graph_capture_destroy(capture);
+  ck_assert_int_eq(told().destroyed - before.destroyed, 2);
+  ck_assert_int_eq(told().recordings - before.recordings, 2);
+  ck_assert_int_eq(told().destroyed_busy, 0);
+  fail_at(NULL);
+  graft_tensor_release(out);
+}
+END_TEST
 
 int main(void) {
-  const suite_test tests[] = {ONCE(a_record_is_launched), ONCE(records_draw_on), {0}};
-  const suite_test refusing[] = {ONCE(a_refusal_costs_the_record_only), {0}};
-  int failed = run_suite("record", tests, (suite_options){.setup = open_recorder, .timeout_s = 60});
-  return failed | run_suite("record, refused", refusing, (suite_options){.setup = open_refusing, .timeout_s = 60});
+  const suite_test tests[] = {ONCE(a_record_is_launched),
+                              ONCE(records_draw_on),
+                              EACH(a_refusal_costs_the_record_only, ROWS(refusals)),
+                              ONCE(a_launch_that_fails),
+                              EACH(a_record_goes_when_its_launches_are_done, 2),
+                              {0}};
+  return run_suite("record", tests, (suite_options){.setup = open_recorder, .timeout_s = 60});
 }

@@ -256,7 +256,9 @@ GRAFT_EXPORT graft_status graft_graph_capture_end(graft_graph_capture *capture);
 /* Gives all of it to the thread's current stream of the device, in the order in which it was captured; asynchronous.
  * The tensors that it was captured with are kept as long as it lives, those made meanwhile are the caller's to keep.
  * One launch at a time: others wait. Errors: the capture has not ended or has failed; that stream is captured; a call
- * that fails, with its number and op, and those before it have run. */
+ * that fails, with its number and op, and those before it have run; the launch of what the plugin has recorded
+ * (extension "graft.capture"), of which a part may have run. The generator has moved on, and the next launch begins
+ * anew. */
 GRAFT_EXPORT graft_status graft_graph_capture_launch(graft_graph_capture *capture);
 /* Ends it where it is under way. Waits for the device. */
 GRAFT_EXPORT void graft_graph_capture_destroy(GRAFT_NULLABLE graft_graph_capture *capture);

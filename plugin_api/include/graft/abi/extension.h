@@ -91,22 +91,32 @@ typedef struct graft_profiler_api {
  *
  * Only slots whose exec_flags_known has GRAFT_EXEC_CAPTURING are recorded, and of those that draw random numbers only
  * such as have GRAFT_CAP_PHILOX_STATE: what a launch draws from is written to philox.state before. What a slot can't
- * record is GRAFT_UNIMPLEMENTED, or any other error, and ends the recording: the host drops it, and makes the calls one
- * by one at each launch, as it does where a plugin has no such extension. All functions of the table are there, and
+ * record is GRAFT_UNIMPLEMENTED.
+ *
+ * The host asks when an application launches its capture for the first time, and, where that draws, again when the
+ * device's generator has got another seed, after the old record was destroyed. Any error then, of begin, of a call that
+ * is to be recorded or of end, costs the record alone: nobody hears of it, and the host makes the calls one by one at
+ * this launch and all later ones, as where a plugin has no such extension. All functions of the table are there, and
  * thread-safe. */
 #define GRAFT_CAPTURE_VERSION 1
 typedef struct graft_captured graft_captured; /* the plugin's */
 typedef struct graft_capture_api {
   size_t struct_size;
-  /* From here on what is submitted to the stream is recorded, not run. Nothing waits on the stream then. */
+  /* From here on what is submitted to the stream is recorded, not run. Nothing waits on the stream then. After an error
+   * the stream runs its work, and there is no end. */
   graft_status (*begin)(graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
-  /* Ends it; the stream runs its work again, whatever the status. With captured NULL what was recorded is dropped. */
+  /* Ends it; the stream runs its work again, whatever the status. With captured NULL, which a call that failed is
+   * followed by, what was recorded is dropped, and the status says nothing. An error leaves *captured untouched; where
+   * it is NULL with GRAFT_OK, there is no record either. */
   graft_status (*end)(graft_stream *stream, graft_captured **captured) GRAFT_TABLE_NOEXCEPT;
   /* Submits it all to a stream of the same device, with the buffers and numbers of the recording; work that the stream
    * was given before is done first, and what it is given later sees all of it. The stream of the recording may be gone.
-   * The host makes no two launches of one record at once. */
+   * The host makes no two launches of one record at once. An error is the application's, as "launching what was
+   * captured": part of the work may have been submitted, so nothing is done in its place. The record stays, and the
+   * next launch is one of it. */
   graft_status (*launch)(graft_captured *captured, graft_stream *stream) GRAFT_TABLE_NOEXCEPT;
-  /* No submitted launch refers to it. Records are destroyed before memos, executables, events and streams. */
+  /* No submitted launch refers to it. Records are destroyed before memos, executables, events and streams. It is gone
+   * whatever the status, which nobody looks at. */
   graft_status (*destroy)(graft_captured *captured) GRAFT_TABLE_NOEXCEPT;
 } graft_capture_api;
 
