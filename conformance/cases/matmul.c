@@ -54,8 +54,8 @@ static const cf_op cf_matmul_ops[] = {
     /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, K cut in two, each size of a tile,
        and lines that do not begin where 16 bytes do. */
     {"aten::mm",
-     CF_TEXTS("m T[72,136] T[136,88]", "m T[72,520] T[520,24]", "m T[77,131] T[131,91]", "f T[1304,24] T[24,1096]",
-              "f T[1400,16] T[16,3070]", "f T[701,33] T[33,769]"),
+     CF_TEXTS("m T[72,136] T[136,88]", "m T[72,520] T[520,24]", "m T[77,131] T[131,91]", "m T[97,131] T[131,91]",
+              "f T[1304,24] T[24,1096]", "f T[1400,16] T[16,3070]", "f T[701,33] T[33,769]"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::bmm", CF_TEXTS("m T[3,40,72] T[3,72,72]", "m T[3,41,71] T[3,71,67]"), CF_BIT(F16) | CF_BIT(BF16),
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},

@@ -325,6 +325,13 @@ bool ocl_product_on_tensor_cores(ocl_tensor_plan *plan, graft_device *device, co
   return (call->tf32 || a.dtype != GRAFT_F32) && ocl_tensor_plan_for(plan, device, &a, &b, &out, t);
 }
 
+/* What is packed is converted once. At once an element of A is converted as often as there are panels of B, and one of
+ * f16 alone takes as long as what it is multiplied with: only where the product is small. */
+static bool is_at_once(const graft_device *device, const ocl_product *memo, int64_t sums, int64_t depth) {
+  const int64_t most = memo->compute->code == GRAFT_F16 ? SMALL_PRODUCTS : AT_ONCE_MOST;
+  return device->is_cpu && !memo->thin && depth <= AT_ONCE && sums <= most / (depth > 0 ? depth : 1);
+}
+
 graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl_operands *call) {
   ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   ocl_tile t = choose_tile(device, memo->compute, &out);
@@ -335,7 +342,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   bool thin_turned = is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
   const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
-  memo->at_once = device->is_cpu && !memo->thin && a.columns <= AT_ONCE && sums <= AT_ONCE_MOST / depth;
+  memo->at_once = is_at_once(device, memo, sums, a.columns);
   if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
   const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t)
                          : memo->f32  ? memo->way.splits
