@@ -2,6 +2,7 @@
  * bit, and the plugin is asked once. */
 #include "bad_input.h"
 #include "dispatch/dispatch.h"
+#include "heap.h"
 #include "suite.h"
 
 enum { N = 24, TURNS = 6 };
@@ -164,6 +165,41 @@ START_TEST(a_refusal_costs_the_record_only) {
 }
 END_TEST
 
+enum { REQUESTS_MOST = 512 };
+
+/* A first launch, whose request number `failing` gets nothing. False: it makes fewer. */
+static bool launch_without(graft_tensor *x, uint64_t failing) {
+  float expected[N];
+  graft_tensor *y = NULL;
+  graft_graph_capture *capture;
+  for (int i = 0; i < N; i++) expected[i] = -(float)(i + 3);
+  OK(graft_graph_capture_begin(device, NULL, &capture));
+  OK(graft_op_neg(x, &y));
+  OK(graft_graph_capture_end(capture));
+  heap_failing = heap_calls + failing;
+  const graft_status status = graft_graph_capture_launch(capture);
+  const bool failed = heap_calls >= heap_failing;
+  heap_failing = 0;
+  ck_assert_msg(!status || (failed && status == GRAFT_OUT_OF_MEMORY), "request %d: %s", (int)failing,
+                graft_last_error());
+  OK(graft_graph_capture_launch(capture));
+  expect(y, expected);
+  graft_graph_capture_destroy(capture);
+  graft_tensor_release(y);
+  return failed;
+}
+
+/* Where memory is missing to keep what a record needs, its calls are made one by one. */
+START_TEST(missing_memory_costs_the_record_only) {
+  graft_tensor *x = counted(3);
+  uint64_t request = 1;
+  while (launch_without(x, request) && request < REQUESTS_MOST) request++;
+  ck_assert_uint_gt(request, 1);
+  ck_assert_uint_lt(request, REQUESTS_MOST);
+  graft_tensor_release(x);
+}
+END_TEST
+
 /* The caller hears of it, nothing is tried in its place, and the record stays. What it would have drawn is drawn. */
 START_TEST(a_launch_that_fails) {
   float expected[N];
@@ -223,6 +259,7 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {ONCE(a_record_is_launched),
                               ONCE(records_draw_on),
+                              ONCE(missing_memory_costs_the_record_only),
                               EACH(a_refusal_costs_the_record_only, ROWS(refusals)),
                               ONCE(a_launch_that_fails),
                               EACH(a_record_goes_when_its_launches_are_done, 2),

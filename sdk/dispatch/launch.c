@@ -126,16 +126,19 @@ static bool records(const dsp_launch *l) {
 
 static _Thread_local dsp_record *under_way; /* whose workspaces are kept */
 
+/* Room for those of one more launch: without it, what a plugin was given could be neither kept nor freed. */
+static graft_status make_room(dsp_record *r) {
+  if (r->workspace_room - r->nworkspaces >= DSP_MAX_WORKSPACES) return GRAFT_OK;
+  const uint32_t room = r->workspace_room * 2 + DSP_MAX_WORKSPACES;
+  mem_block **grown = realloc(r->workspaces, room * sizeof *grown);
+  if (!grown) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the workspaces of a record");
+  r->workspaces = grown;
+  r->workspace_room = room;
+  return GRAFT_OK;
+}
+
 static void keep_workspace(mem_block *block) {
-  dsp_record *r = under_way;
-  if (r->nworkspaces == r->workspace_room) {
-    const uint32_t room = r->workspace_room ? r->workspace_room * 2 : 16;
-    mem_block **grown = realloc(r->workspaces, room * sizeof *grown);
-    if (!grown) abort(); /* its memory must not be reused, and nobody could free it */
-    r->workspaces = grown;
-    r->workspace_room = room;
-  }
-  r->workspaces[r->nworkspaces++] = block;
+  under_way->workspaces[under_way->nworkspaces++] = block;
 }
 
 /* Draws count from where the launch will stand. */
@@ -166,6 +169,8 @@ static graft_status record_all(dsp_capture *c, graft_rt_stream *stream, const gr
   graft_status status = GRAFT_OK;
   for (uint32_t i = 0; i < c->nlaunches && !status; i++) {
     const dsp_launch *l = &c->launches[i];
+    status = make_room(&c->record);
+    if (status) break;
     hide_versions(l);
     place_draws(&c->record, l, state);
     status = l->kind == DSP_LAUNCH_NUMBER ? record_number(l, stream) : make(c, l, stream, GRAFT_EXEC_CAPTURING);
