@@ -160,7 +160,7 @@ graft_rt_device *gr_input_device(const graft_graph_exec *exec, const gr_port *po
 bool gr_input_fits(const graft_graph_exec *exec, const gr_port *port, const graft_tensor *t, const int64_t *sizes,
                    const int64_t *strides);
 
-/* --- run.c --- */
+/* --- failure.c --- */
 /* What a failure of this thread's run is, as far as the run has come. */
 extern _Thread_local graft_graph_failure gr_failing;
 

@@ -6,8 +6,6 @@
 #include "graph/exec.h"
 #include "tensor/copy.h"
 
-_Thread_local graft_graph_failure gr_failing;
-
 typedef struct running {
   graft_graph_exec *e;
   graft_tensor *const *inputs;
@@ -508,10 +506,6 @@ static graft_status run_at_all(running *r, graft_tensor **outputs) {
   graft_status status = run_checked(r, outputs);
   if (!status) gr_failing = GRAFT_GRAPH_NO_FAILURE;
   return status;
-}
-
-graft_graph_failure graft_graph_last_failure(void) {
-  return gr_failing;
 }
 
 graft_status graft_graph_run(graft_graph_exec *e, graft_tensor *const *inputs, uint32_t ninputs, graft_tensor **outputs,

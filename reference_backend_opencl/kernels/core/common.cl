@@ -281,13 +281,14 @@ static VEC_OF(uchar) to_e5m2(VEC_OF(float) x) { return to_float8(x, 21, 0x388000
 #define NEG(a) (-(a))
 /* PoCL 3.1's pow of double vectors is wrong where lanes differ in kind (one of them 0 or 1, say): lane by lane. */
 #if defined(IS_DOUBLE) && VEC > 1
-static VT POW(VT a, VT b) {
+static VT pow_by_lanes(VT a, VT b) {
   CT bases[VEC], powers[VEC];
   VSTORE(a, bases);
   VSTORE(b, powers);
   for (int i = 0; i < VEC; i++) bases[i] = pow(bases[i], powers[i]);
   return VLOAD(bases);
 }
+#define POW(a, b) pow_by_lanes(a, b)
 #else
 #define POW(a, b) pow(a, b)
 #endif

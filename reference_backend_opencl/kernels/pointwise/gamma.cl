@@ -7,9 +7,10 @@
 #else
 #define CT_EPSILON FLT_EPSILON
 #endif
-/* As pointwise.cl has it. */
+/* As common.cl has it. */
 #if defined(IS_DOUBLE) && VEC > 1
-static VT POW(VT a, VT b);
+static VT pow_by_lanes(VT a, VT b);
+#define POW(a, b) pow_by_lanes(a, b)
 #else
 #define POW(a, b) pow(a, b)
 #endif
