@@ -52,6 +52,12 @@ void ocl_lines_share(const graft_device *device, ocl_lines *lines) {
   lines->local = (size_t)(WIDE * together);
 }
 
+int64_t ocl_lines_part(const graft_device *device, int64_t elements) {
+  enum { LEAST = 4096, UNIT = 64, GROUPS_CPU = 4, GROUPS_GPU = 16 }; /* elements; work-groups for each unit */
+  const int64_t groups = (device->is_cpu ? GROUPS_CPU : GROUPS_GPU) * (int64_t)device->compute_units;
+  return ocl_round_up(ocl_larger(ocl_ceil_divide(elements, groups), LEAST), UNIT);
+}
+
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute) {
   ocl_head_types(head, compute, lines->vec, lines->local);
   if (lines->rows) ocl_text_add(head, "#define ROWS\n");

@@ -1,5 +1,9 @@
 /* What kernels of Fourier transforms share: points that are vectors, lanes being lines, and the butterflies of a tile of
  * such. */
+/* Of the flags of a transform: real and imaginary parts change places. */
+#define SWAP_LOADED 8
+#define SWAP_STORED 256
+
 typedef struct {
   CT re, im;
 } pair;

@@ -1,7 +1,7 @@
-/* After butterflies.cl. One pass of a forward transform of n = before * size * behind points (Stockham, decimation in frequency): each of
- * before * behind lines of `size` points, that many apart, is transformed, times what the passes behind it need, and
- * goes to where these find it. Line p * before + q reads the points from there on and writes those from
- * q + p * before * size on, `before` apart.
+/* After butterflies.cl. One pass of a forward transform of n = before * size * behind points (Stockham, decimation in
+ * frequency): each of before * behind lines of `size` points, that many apart, is transformed, times what the passes
+ * behind it need, and goes to where these find it. Line p * before + q reads the points from there on and writes those
+ * from q + p * before * size on, `before` apart.
  *
  * A tile is some lines side by side: the lanes of a vector on a CPU, and lines of one work-group, in local memory,
  * elsewhere. In it the same is done by small radices. Roots of unity come from the host, each rounded once; backward
@@ -9,12 +9,10 @@
 #define FROM_REAL 1
 #define FROM_HALF 2 /* only points up to n / 2 are there; the others are their mirror images, conjugated */
 #define TO_REAL 4
-#define SWAP_LOADED 8
 #define LOAD_FACTORS 16 /* point j times the factor j */
 #define TURNS 32        /* what the passes behind it need */
 #define SWAP_FIRST 64   /* before the factors */
 #define STORE_FACTORS 128
-#define SWAP_STORED 256
 
 /* Points are numbered as in the whole line; those from points_in or points_out on are not there: read as 0, not written.
  * Strides count elements of their tensor. low, high, load_factors, store_factors: where they begin in the table, behind

@@ -7,8 +7,6 @@
  * BESIDE: VEC lines of `size` points side by side; nothing is left to be done over the lanes.
  * HALVES: a line of 2 * VEC * size real numbers in a row, as so many complex ones half: Z, whose even and odd parts are the
  * transforms of both halves. Half of the results are written, and the one behind. */
-#define SWAP_LOADED 8
-#define SWAP_STORED 256
 
 /* Strides count elements of their tensor; lanes, halves: where factors begin in the table, behind the `size` roots. */
 typedef struct {

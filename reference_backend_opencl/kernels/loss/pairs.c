@@ -34,6 +34,7 @@ static bool is_served(const pair *call) {
 }
 
 static graft_status make_kernels(memo *memo, graft_device *device, const pair *call, const ocl_lines *lines) {
+  static const char *const files = "core/cascade core/lines core/parts loss/pairs";
   const ocl_pair_loss *recipe = call->recipe;
   bool sums = !call->grad && call->reduction != OCL_LOSS_EACH;
   ocl_text head = {0};
@@ -44,9 +45,9 @@ static graft_status make_kernels(memo *memo, graft_device *device, const pair *c
   if (recipe->checked && !call->grad) ocl_text_add(&head, "#define CHECKED\n#define OP_ID %u\n", call->op_id);
   if (call->grad && is_one_number(&call->grad->dl)) ocl_text_add(&head, "#define ONE_GRADIENT\n");
   const char *entry = call->grad ? "pair_gradient" : sums ? "pair_parts" : "pair_each";
-  graft_status status = ocl_kernel_init(&memo->kernel[0], device, &head, "core/cascade core/lines loss/pairs", entry);
+  graft_status status = ocl_kernel_init(&memo->kernel[0], device, &head, files, entry);
   if (status == GRAFT_OK && sums) {
-    status = ocl_kernel_init(&memo->kernel[1], device, &head, "core/cascade core/lines loss/pairs", "pair_finish");
+    status = ocl_kernel_init(&memo->kernel[1], device, &head, files, "pair_finish");
   }
   ocl_text_free(&head);
   return status;
@@ -74,9 +75,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->elements = ocl_elements(call->a);
   ocl_lines lines = {.outer = 1, .size = memo->elements, .inner = 1};
   ocl_lines_plan(device, &lines);
-  int64_t wanted = (device->is_cpu ? 4 : 16) * (int64_t)device->compute_units, least = 4096;
-  int64_t part = ocl_ceil_divide(memo->elements, wanted);
-  part = ocl_round_up(part < least ? least : part, 64);
+  const int64_t part = ocl_lines_part(device, memo->elements);
   memo->parts = ocl_ceil_divide(memo->elements, part);
   graft_status status = make_kernels(memo, device, call, &lines);
   return status == GRAFT_OK ? set_constants(memo, call, part, lines.local) : status;

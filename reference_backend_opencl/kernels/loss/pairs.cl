@@ -50,18 +50,14 @@ KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
   EACH(i, n, 0, size, checked(get_value(p + i, n), faults))
 #endif
   SUM(sum, i, n, size, loss(get_value(p + i, n), get_value(q + i, n), (VT)number) * weight_at(w, i, n))
-  sum = total_sum(sum, shared);
-  CT lanes[VEC];
-  VSTORE(sum, lanes);
-  if (get_local_id(0) == 0) ((__global CT *)(out + offset_out))[get_group_id(0)] = lanes[0];
+  put_part((__global CT *)(out + offset_out), total_sum(sum, shared));
 }
 
 /* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
 KERNEL_OF(1, 1) pair_finish(
     PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
-  cascade sum = cascade_of_none();
-  for (long k = 0; k < count; k++) cascade_add(&sum, ((__global const CT *)(parts + offset_parts))[k]);
-  put_value(POINTER(D, out), (VT)(cascade_total(&sum) / divisor), 1);
+  const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count);
+  put_value(POINTER(D, out), (VT)(sum / divisor), 1);
 }
 
 KERNEL pair_each(OPERANDS, __global long *faults, pairs shape, CT number) {

@@ -14,7 +14,7 @@ typedef struct memo {
 
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
                                  const ocl_lines *lines) {
-  static const char *const files = "core/cascade core/lines matmul/dot";
+  static const char *const files = "core/cascade core/lines core/parts matmul/dot";
   ocl_text head = {0};
   ocl_lines_head(&head, lines, compute);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
@@ -25,7 +25,6 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {
-  enum { PART_LEAST = 4096, PART_UNIT = 64, ITEMS_CPU = 4, ITEMS_GPU = 16 }; /* elements; work-groups a unit */
   memo *memo = pointer;
   const operands *call = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, call->a->dl.dtype);
@@ -34,9 +33,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   const int64_t elements = ocl_elements(call->a);
   ocl_lines lines = {.outer = 1, .size = elements, .inner = 1};
   ocl_lines_plan(device, &lines);
-  const int64_t groups = (device->is_cpu ? ITEMS_CPU : ITEMS_GPU) * (int64_t)device->compute_units;
-  const int64_t share = ocl_larger(ocl_ceil_divide(elements, groups), PART_LEAST),
-                part = ocl_round_up(share, PART_UNIT);
+  const int64_t part = ocl_lines_part(device, elements);
   memo->count = ocl_ceil_divide(elements, part);
   memo->bytes = (uint64_t)memo->count * compute->bytes;
   graft_status status = make_kernels(memo, device, dtype, compute, &lines);

@@ -1,4 +1,4 @@
-/* The product of two vectors, in parts and then their sum. After core/cascade.cl and core/lines.cl, rows. */
+/* The product of two vectors, in parts and then their sum. After core/parts.cl. */
 DEFINE_ACCESS(value, D)
 
 KERNEL dot_parts(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), long elements, long part) {
@@ -7,15 +7,9 @@ KERNEL dot_parts(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), long elements, long
   __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
   VT sum = (VT)0;
   SUM(sum, i, n, size, get_value(p + i, n) * get_value(q + i, n))
-  sum = total_sum(sum, shared);
-  CT lanes[VEC];
-  VSTORE(sum, lanes);
-  if (get_local_id(0) == 0) ((__global CT *)(out + offset_out))[get_group_id(0)] = lanes[0];
+  put_part((__global CT *)(out + offset_out), total_sum(sum, shared));
 }
 
-/* One work-item: there are few. */
 KERNEL_OF(1, 1) dot_sum(PLACE(out), CONST_PLACE(parts), long count) {
-  cascade sum = cascade_of_none();
-  for (long k = 0; k < count; k++) cascade_add(&sum, ((__global const CT *)(parts + offset_parts))[k]);
-  put_value(POINTER(D, out), (VT)cascade_total(&sum), 1);
+  put_value(POINTER(D, out), (VT)sum_of_parts((__global const CT *)(parts + offset_parts), count), 1);
 }

@@ -20,24 +20,6 @@ typedef struct {
 #define STEP 64
 
 #if VEC > 1
-/* Square: VEC vectors. Each round is a perfect shuffle of the two halves; it moves one bit of an element's row number
- * below its column number. */
-static void transpose(VT block[VEC]) {
-#pragma unroll
-  for (int round = 1; round < VEC; round *= 2) {
-    VT next[VEC];
-#pragma unroll
-    for (int i = 0; i < VEC / 2; i++) {
-      next[2 * i].even = block[i].lo;
-      next[2 * i].odd = block[i + VEC / 2].lo;
-      next[2 * i + 1].even = block[i].hi;
-      next[2 * i + 1].odd = block[i + VEC / 2].hi;
-    }
-#pragma unroll
-    for (int i = 0; i < VEC; i++) block[i] = next[i];
-  }
-}
-
 /* Of a whole panel whose K is contiguous, the part that fills whole vectors. Returns where it ends. */
 static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, long row_stride) {
   for (; k + VEC <= end; k += VEC) {
@@ -45,7 +27,7 @@ static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k
       VT block[VEC];
 #pragma unroll
       for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, from + (v * VEC + i) * row_stride + k);
-      transpose(block);
+      turn_square(block);
 #pragma unroll
       for (int i = 0; i < VEC; i++) VSTORE(block[i], to + (k + i) * TILE_N + v * VEC);
     }
@@ -225,7 +207,7 @@ static INLINED void pack_own(VT panel[AT_ONCE][TILE_V], __global const RAW(D) *b
       VT block[VEC];
 #pragma unroll
       for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, b + (v * VEC + i) * p.b_column + k);
-      transpose(block);
+      turn_square(block);
 #pragma unroll
       for (int i = 0; i < VEC; i++) panel[k + i][v] = block[i];
     }

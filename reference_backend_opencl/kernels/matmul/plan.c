@@ -92,7 +92,7 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
                                  const ocl_tensor_plan *tensor, const ocl_tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
                       : memo->thin    ? "matmul/matmul matmul/thin"
-                                      : "matmul/matmul matmul/panels";
+                                      : "core/square matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
