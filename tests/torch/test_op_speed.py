@@ -162,6 +162,11 @@ def test_the_least_of_the_runs():
     assert report.leasts(records)["y"] == records["y"]
 
 
+def test_a_page_names_no_file_of_its_maker():
+    words = ["--report", "/home/me/a report", "--op", "mm *", "--compare=/home/me/old", "--page", "docs/page.md"]
+    assert page.command_of(words) == "./run bench ops --report FILE --op 'mm *' --compare=FILE --page docs/page.md"
+
+
 def test_a_page_keeps_the_other_section(tmp_path):
     path = tmp_path / "page.md"
     records = {"x": record_of("x", "a", 1e-3, 4e-3), "y": {"case": "y", "group": "a", "problem": "why | not"}}

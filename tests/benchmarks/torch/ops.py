@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import platform
-import shlex
 import sys
 import time
 from pathlib import Path
@@ -27,6 +26,8 @@ def machine():
 
 def begun(sides, options):
     """What a report says of the machine."""
+    from op_speed import page
+
     hello = {side: process.ask("hello") for side, process in sides.items()}
     elements = COPIED[options.peer]
     peaks = {side: process.ask("peaks", program=str(options.fma), elements=elements) for side, process in sides.items()}
@@ -36,7 +37,7 @@ def begun(sides, options):
         "peer": hello["peer"]["name"],
         "torch": hello["peer"]["torch"],
         "peaks": peaks,
-        "command": "./run bench ops " + shlex.join(options.words),
+        "command": page.command_of(options.words),
     }
 
 
@@ -118,7 +119,8 @@ def main():
         print(report.comparison(shown(old), records), file=sys.stderr if options.json else sys.stdout)
     if options.page:
         least = "These are the least times of the runs, not medians." if options.least else ""
-        page.write(options.page, options.peer, kept.head, records, " ".join(filter(None, (options.note, least))))
+        head = {**kept.head, "command": page.command_of(options.words)}
+        page.write(options.page, options.peer, head, records, " ".join(filter(None, (options.note, least))))
     return any("differ" in record.get("problem", "") for record in report.problems(kept.records))
 
 

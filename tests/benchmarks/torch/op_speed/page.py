@@ -1,5 +1,6 @@
 """docs/benchmarks_ops.md: a section for each peer. A run writes its own and leaves the other as it stands."""
 
+import shlex
 import textwrap
 from pathlib import Path
 
@@ -23,6 +24,7 @@ timed only where their results agree.
 - Products in f32 are computed in f32 on both sides (no TF32).
 """
 NOTHING = "\nNot measured yet.\n"
+FILES = ("--report", "--compare")
 
 
 def table(titles, rows):
@@ -36,6 +38,18 @@ def peaks_of(head):
         fma = f", multiply-adds {peaks['fma'] * 1e-9:.0f} GFLOP/s" if peaks["fma"] else ""
         texts.append(f"{'Graft' if side == 'device' else 'PyTorch'}: copy {peaks['copy'] * 1e-9:.1f} GB/s{fma}")
     return "; ".join(texts)
+
+
+def command_of(words):
+    """The command of these words as a page shows it: which file kept what was measured is its maker's own."""
+    shown = list(words)
+    for place, word in enumerate(words):
+        name, equals, _ = word.partition("=")
+        if name in FILES and equals:
+            shown[place] = f"{name}=FILE"
+        elif name in FILES and place + 1 < len(words):
+            shown[place + 1] = "FILE"
+    return "./run bench ops " + shlex.join(shown)
 
 
 def section(kind, head, records, note):
