@@ -18,7 +18,7 @@ KINDS = {  # how mutants are counted
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
-GROUP_TESTS = ["test_opencl_epilogues", "test_opencl_rows", "test_opencl_groups"]  # what conformance does not run: fused calls
+GROUP_TESTS = ["test_opencl_epilogues", "test_opencl_rows", "test_opencl_groups"]  # fused calls, of which conformance runs few
 SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, "test_opencl_failures", "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 CLAIMS = "test_opencl_claims"
