@@ -28,6 +28,7 @@ PLANTED = ["  long i = shape.size[get_global_id(0)];\n}\n",
            "  for (int d = 0; d < RANK && i; d++) i += shape.size[d];\n}\n",
            "  for (int d = 0; d < RANK; d++) {\n    if (i) break;\n    i += shape.size[d];\n  }\n}\n",
            "  for (int d = 0; d < RANK; d++) i += 1;\n  long d = i;\n  i = shape.size[d + 1];\n}\n",
+           "  for (int d = 0; d < RANK; d++) {\n    i += shape.size[d];\n    while (i > 9) i /= 2;\n  }\n}\n",
            "  long i = SIZE(where);\n}\n"]
 RIGHT = ["  for (int d = RANK - 1; d >= 0; d--) {\n    if (d >= shape.rank) continue;\n    i += SIZE(d) + shape.size[1];\n  }\n}\n"]
 
@@ -54,8 +55,9 @@ def split(text):
     return [part.strip() for part in parts]
 
 
-def in_loop(body, at, name):
-    """Whether place `at` is in a loop over `name` that runs from a constant to a constant, to its end."""
+def in_loop(body, at, name, endless=()):
+    """Whether place `at` is in a loop over `name` that runs from a constant to a constant, to its end, and has no loop of
+    unknown length in it, of its own or of one of the functions `endless`: then it is unrolled."""
     for loop in re.finditer(LOOP.format(name), body[:at]):
         begin = loop.end()
         while inner := re.compile(r"\s*(?:for|if) (?=\()").match(body, begin):
@@ -63,20 +65,22 @@ def in_loop(body, at, name):
         block = re.compile(r"\s*(?=\{)").match(body, begin)
         end = bracketed(body, block.end())[1] if block else body.find(";", begin)
         if at <= end and all(map(CONSTANT.fullmatch, loop.groups())):
-            return not re.search(r"\bbreak;", body[loop.end():end])
+            return not re.search(r"\bbreak;|\bwhile \(", body[loop.end():end]) and \
+                not any(re.search(r"\b%s\(" % name, body[loop.end():end]) for name in endless)
     return False
 
 
 class Source:
-    """A file with the arrays that are arguments in it; `core` is what all files may name."""
+    """A file with the arrays that are arguments in it; `others` are files whose types it may name, where it has no such."""
 
-    def __init__(self, text, core=""):
+    def __init__(self, text, others=""):
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
         self.definitions = [(m[1], [p.split()[-1].strip("*") for p in m[2].split(",") if p.split()], m[3])
                             for found in (FUNCTION, MACRO) for m in found.finditer(text)]
-        types = {name: ARRAY.findall(body) for body, name in TYPE.findall(core + text)}
+        types = {name: ARRAY.findall(body) for body, name in TYPE.findall(others + text)}
         given = {word for kernel in KERNEL.findall(text) for word in re.findall(r"\b(\w+) \w+(?:,|$)", kernel)}
         self.arrays = {array for name in given & set(types) for array in types[name]}
+        self.endless = {name for name, _, body in self.definitions if re.search(r"\bwhile \(", body)}
 
     def indices(self):
         for name, parameters, body in self.definitions:
@@ -97,7 +101,7 @@ class Source:
     def problems(self, places=None, passed=0):
         for name, parameters, body, at, index in self.indices() if places is None else places:
             for word in re.findall(r"(?<![\w.>])[A-Za-z_]\w*", index):
-                if CONSTANT.fullmatch(word) or in_loop(body, at, word):
+                if CONSTANT.fullmatch(word) or in_loop(body, at, word, self.endless):
                     continue
                 if word not in parameters or passed == PASSED:
                     yield f"{name} indexes an argument by {index}: {word} is neither constant nor counts to one"
@@ -107,8 +111,9 @@ class Source:
 
 def main():
     kernels = Path(sys.argv[1], "reference_backend_opencl", "kernels")
-    core = "".join(file.read_text(encoding="utf-8") for file in sorted((kernels / "core").glob("*.cl")))
-    sources = {file: Source(file.read_text(encoding="utf-8"), core) for file in sorted(kernels.rglob("*.cl"))}
+    texts = {file: file.read_text(encoding="utf-8") for file in sorted(kernels.rglob("*.cl"))}
+    sources = {file: Source(text, "".join(other for at, other in texts.items() if at.parent in (file.parent, kernels / "core")))
+               for file, text in texts.items()}
     found = [f"{file}: {problem}" for file, source in sources.items() for problem in sorted(set(source.problems()))]
     found += [f"test_constant_indices.py does not see what is planted in it: {text}"
               for text in PLANTED if not list(Source(HEAD + text).problems())]

@@ -136,6 +136,14 @@ static bool is_pocl(cl_device_id id) {
   return strstr(version, "PoCL") || strstr(version, "pocl");
 }
 
+/* Mesa's llvmpipe ends a work-item's loops after 65,535 turns in all (docs/opencl.md), which kernels for CPUs, with a
+ * long piece of work for each, meet soon. */
+static bool ends_long_loops(cl_device_id id) {
+  char name[256] = "";
+  clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+  return strstr(name, "llvmpipe");
+}
+
 graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   ocl_plugin *plugin = self;
   graft_status status = ocl_probe(plugin);
@@ -166,7 +174,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->plugin = plugin;
   device->id = id;
   device->host_memory = device_kind(id) == GRAFT_DEVICE_KIND_CPU;
-  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory);
+  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory && !ends_long_loops(id));
   device->has_f64 = has_f64(id);
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;

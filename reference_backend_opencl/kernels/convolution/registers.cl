@@ -24,7 +24,9 @@ typedef struct {
   int rest, outs, first, taps;
 } axis;
 
-static INLINED axis axis_of(int rest, int outs, int taps, int off, int tap, int div, int step) {
+static INLINED axis axis_of(const window *s, int d, int rest) {
+  const int outs = (int)s->out_size[d], taps = (int)s->taps[d], off = (int)s->off[d], tap = (int)s->tap[d];
+  const int div = (int)s->div[d], step = (int)s->step[d];
   axis a;
   a.rest = rest;
   a.outs = rest < outs ? (outs - rest + div - 1) / div : 0;
@@ -39,14 +41,13 @@ typedef struct {
   int outs, taps;
 } phase;
 
+/* Without a loop over the dimensions: one with a loop of unknown length in it is not unrolled everywhere. */
 static INLINED phase phase_of(const window *s, int number) {
   phase p;
-  const int div[3] = {(int)s->div[0], (int)s->div[1], (int)s->div[2]};
-  const int rest[3] = {number / div[2] / div[1], number / div[2] % div[1], number % div[2]};
-#pragma unroll
-  for (int d = 0; d < 3; d++)
-    p.of[d] = axis_of(rest[d], (int)s->out_size[d], (int)s->taps[d], (int)s->off[d], (int)s->tap[d], div[d],
-                      (int)s->step[d]);
+  const int height = (int)s->div[1], width = (int)s->div[2];
+  p.of[0] = axis_of(s, 0, number / width / height);
+  p.of[1] = axis_of(s, 1, number / width % height);
+  p.of[2] = axis_of(s, 2, number % width);
   p.outs = p.of[0].outs * p.of[1].outs * p.of[2].outs;
   p.taps = p.of[0].taps * p.of[1].taps * p.of[2].taps;
   return p;

@@ -96,7 +96,7 @@ static int begins(__global const ITEM *unused, __global const RAW(D) * from, lon
 
 /* A group is a run of equal ones. Of some elements side by side: how many groups begin there, and where the last one does, or
  * -1; and of these and others behind them. */
-static long2 follow(long2 before, long2 own) { return (long2)(before.x + own.x, own.y >= 0 ? own.y : before.y); }
+static long2 follow(long2 before, long2 own) { return (long2)(before.x + own.x, max(before.y, own.y)); }
 
 /* The same of all chunks before each one, and behind these of all. One work-group. */
 KERNEL add_up_chunks(PLACE(chunks), unique_space space) {
