@@ -59,11 +59,11 @@ project() { # graft, name of the project, arguments of cmake
   quiet "$graft" conformance -b "$folder/build/$name.so" --op "$name.*" --level mustpass
   grep -q '^2 ops served' "$work/log" || { cat "$work/log" >&2; fail "not both ops of $name conform"; }
   quiet "$graft" conformance -b "$folder/build/$name.so" --op "$name.scale_add" --grad only
-  sed -i 's/grad_y\[i\] = alpha/grad_y[i] = 2 * alpha/' "$folder/plugin.c"
+  sed -i 's/grad_y\[i\] = w->alpha/grad_y[i] = 2 * w->alpha/' "$folder/plugin.c"
   quiet cmake --build "$folder/build"
   if "$graft" conformance -b "$folder/build/$name.so" --op "$name.scale_add" >"$work/log" 2>&1; then fail "took a wrong gradient"; fi
   grep -q 'gradient of y' "$work/log" || { cat "$work/log" >&2; fail "no word on the gradient of y"; }
-  sed -i 's/grad_y\[i\] = 2 \* alpha/grad_y[i] = alpha/' "$folder/plugin.c"
+  sed -i 's/grad_y\[i\] = 2 \* w->alpha/grad_y[i] = w->alpha/' "$folder/plugin.c"
   quiet cmake --build "$folder/build"
   echo "test_new: $name: built, checked, ${ops[*]} and its own op conform"
 }
@@ -97,13 +97,75 @@ graft=$work/graft/bin/graft
 project "$graft" installed_chip "-DCMAKE_PREFIX_PATH=$work/graft"
 misfit installed_chip own "-DCMAKE_PREFIX_PATH=$work/graft"
 
-# The program of its README calls its own op.
-sed -n '/^```c$/,/^```$/{/^```/d;p}' "$work/projects/installed_chip/README.md" >"$work/call.c"
+# What program NUMBER of its README prints.
 pc=$(dirname "$(find "$work/graft" -name graft.pc)")
-# shellcheck disable=SC2046 # words
-quiet cc "$work/call.c" -o "$work/call" $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs graft) \
-  "-Wl,-rpath,$(dirname "$pc")" -Wall -Wextra -Werror
-[ "$("$work/call" "$work/projects/installed_chip/build/installed_chip.so")" = "2 2" ] || fail "1 + 0.5 * 2 is not 2"
+program() { # name of the project, number
+  local folder=$work/projects/$1
+  awk -v wanted="$2" '/^```c$/ { inside = ++n == wanted; next } /^```$/ { inside = 0 } inside' "$folder/README.md" >"$work/call.c"
+  # shellcheck disable=SC2046 # words
+  quiet cc "$work/call.c" -o "$work/call" $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs graft) \
+    "-Wl,-rpath,$(dirname "$pc")" -Wall -Wextra -Werror
+  "$work/call" "$folder/build/$1.so"
+}
+[ "$(program installed_chip 1)" = "2 2" ] || fail "1 + 0.5 * 2 is not 2"
+
+# With an extension: its checks pass and are not passed over; a graph has its calls in a group and a launch is one of the
+# plugin's record, as what a mistake in either makes of the results shows.
+grouped="5 2, 3 of 3 calls in a group"
+launched="1 0, then 0 4"
+extended() { # name of the project, arguments of graft new
+  local name=$1 folder=$work/projects/$1 op
+  shift
+  quiet "$graft" new "$name" "$folder" "$@"
+  quiet cmake -S "$folder" -B "$folder/build" "-DCMAKE_C_FLAGS=-Wall -Wextra -Wpedantic -Werror" "-DCMAKE_PREFIX_PATH=$work/graft"
+  quiet cmake --build "$folder/build"
+  if grep -n '// @' "$folder"/plugin.c "$folder"/README.md; then fail "a mark of the template is left in $name"; fi
+  GRAFT_FALLBACK=error quiet "$graft" check "$folder/build/$name.so"
+  cp "$work/log" "$work/checked"
+  for op in "${ops[@]}"; do numbers "$graft" "$folder/build/$name.so" "$op"; done
+}
+
+mistake() { # name of the project, what stands in plugin.c, what comes in its place
+  cp "$work/projects/$1/plugin.c" "$work/whole.c"
+  sed -i "s/$2/$3/" "$work/projects/$1/plugin.c"
+  if cmp -s "$work/whole.c" "$work/projects/$1/plugin.c"; then fail "no '$2' in plugin.c of $1"; fi
+  quiet cmake --build "$work/projects/$1/build"
+}
+
+mended() { # name of the project
+  cp "$work/whole.c" "$work/projects/$1/plugin.c"
+  quiet cmake --build "$work/projects/$1/build"
+}
+
+extended graph_chip --graph
+grep -Eq 'ok +group.run' "$work/checked" || fail "group.run was passed over"
+grep -Eq 'skip +capture.launch' "$work/checked" || fail "it has an extension that was not asked for"
+[ "$(program graph_chip 2)" = "$grouped" ] || fail "relu(x + y) + x is not as expected in a group"
+quiet "$graft" fuzz -b "$work/projects/graph_chip/build/graph_chip.so" --graphs 1000 --seed 1
+grep -Eq '^[1-9][0-9]* calls ran in [1-9]' "$work/log" || { tail -n 3 "$work/log" >&2; fail "the fuzz ran no group"; }
+mistake graph_chip 'out\[i\] = add_one(a\[i\], b\[i\], s->factor)' 'out[i] = add_one(a[i], b[i], 2 * s->factor)'
+[ "$(program graph_chip 2)" != "$grouped" ] || fail "the calls of the graph ran one by one"
+mended graph_chip
+mistake graph_chip 'out\[i\] = relu_one(a\[i\])' 'out[i] = a[i]'
+if "$graft" check "$work/projects/graph_chip/build/graph_chip.so" >"$work/log" 2>&1; then fail "took a wrong group"; fi
+grep -Eq 'FAIL +group.run' "$work/log" || fail "no word on the wrong group"
+mended graph_chip
+
+extended capture_chip --capture
+grep -Eq 'ok +capture.launch' "$work/checked" || fail "capture.launch was passed over"
+grep -Eq 'skip +group.run' "$work/checked" || fail "it has an extension that was not asked for"
+[ "$(program capture_chip 2)" = "$launched" ] || fail "a launch gives something else than relu"
+mistake capture_chip 'k \&\& !status; k = k->next) status' 'k \&\& k->next \&\& !status; k = k->next) status'
+[ "$(program capture_chip 2)" != "$launched" ] || fail "the calls of the capture were made one by one"
+if "$graft" check "$work/projects/capture_chip/build/capture_chip.so" >"$work/log" 2>&1; then fail "took a launch that leaves out work"; fi
+grep -Eq 'FAIL +capture.launch' "$work/log" || fail "no word on the launch that leaves out work"
+mended capture_chip
+
+extended whole_chip --graph --capture
+[ "$(grep -Ec 'ok +(group.run|capture.launch)' "$work/checked")" = 2 ] || fail "one extension was passed over beside the other"
+[ "$(program whole_chip 2)" = "$grouped" ] || fail "with both, a graph has no group"
+[ "$(program whole_chip 3)" = "$launched" ] || fail "with both, a launch gives something else"
+echo "test_new: projects with extensions run groups and records"
 
 # Installed where discovery looks, it is found by its name.
 quiet cmake --install "$work/projects/installed_chip/build" --prefix "$work/chip"

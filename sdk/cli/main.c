@@ -28,7 +28,8 @@ static const struct command {
      "what a saved graph holds, what passes make of it, where a backend goes wrong"},
     {"run", cli_run, "FILE [-b NAME] [--input NAME=X.npy]", "a saved graph, without Python"},
     {"tiny", cli_tiny, "FILE -o OUT.c [--name NAME] [--input NAME=X.npy]", "a saved graph as one C source"},
-    {"new", cli_new, "NAME [DIR]", "start a plugin: a project that builds, loads and passes `graft check`"},
+    {"new", cli_new, "NAME [DIR] [--graph] [--capture]",
+     "start a plugin: a project that builds, loads and passes `graft check`"},
 };
 
 static void usage(FILE *to) {

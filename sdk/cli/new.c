@@ -11,12 +11,27 @@
 #include "ops/core/schema.h"
 #include "template.h"
 
+enum { PARTS = 2 };
+/* What a project may have beside the rest: an option and, in the template, a mark. */
+static const char *const parts[PARTS] = {"graph", "capture"};
+
 typedef struct options {
   const char *name, *folder;
+  bool wanted[PARTS]; /* as they stand in `parts` */
 } options;
+
+enum { KEY_PART = 256 };
+static const struct argp_option rows[] = {
+    {"graph", KEY_PART, NULL, 0, "With extension graft.graph: chains of its ops become one program", 0},
+    {"capture", KEY_PART + 1, NULL, 0, "With extension graft.capture: work is recorded and launched again", 0},
+    {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
   options *o = state->input;
+  if (key >= KEY_PART && key < KEY_PART + PARTS) {
+    o->wanted[key - KEY_PART] = true;
+    return 0;
+  }
   if (key == ARGP_KEY_END && !o->name) argp_usage(state);
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
   if (state->arg_num == 0)
@@ -55,14 +70,72 @@ static const char *taken_by(const char *name) {
   return NULL;
 }
 
-static bool write_text(FILE *file, const char *text, const char *name) {
+/* --- the template ---
+ * @NAME@ is the project's name. A line that ends in "// @PART" is left out where that part is not wanted; in the place
+ * of a line "// @PART: FILE" that file comes where it is. */
+
+static void write_named(FILE *file, const char *text, size_t length, const char *name) {
   static const char mark[] = "@NAME@";
-  for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
+  const char *end = text + length;
+  for (const char *at; (at = memmem(text, (size_t)(end - text), mark, sizeof mark - 1)); text = at + sizeof mark - 1) {
     fwrite(text, 1, (size_t)(at - text), file);
     fputs(name, file);
   }
-  fputs(text, file);
-  return !ferror(file);
+  fwrite(text, 1, (size_t)(end - text), file);
+}
+
+static bool is_word(const char *text, size_t length, const char *word) {
+  return strlen(word) == length && !memcmp(text, word, length);
+}
+
+/* Whether the part that is called so is wanted. What is no part's name is a mistake in the template. */
+static bool is_wanted(const options *o, const char *text, size_t length) {
+  for (size_t i = 0; i < PARTS; i++) {
+    if (is_word(text, length, parts[i])) return o->wanted[i];
+  }
+  fprintf(stderr, "graft new: the template has a part '%.*s', which no option asks for\n", (int)length, text);
+  abort();
+}
+
+static const char *text_of(const char *name, size_t length) {
+  for (const cli_template_file *file = cli_template; file->name; file++) {
+    if (is_word(name, length, file->name)) return file->text;
+  }
+  fprintf(stderr, "graft new: the template has no file '%.*s'\n", (int)length, name);
+  abort();
+}
+
+static bool is_part(const char *name) {
+  return !strncmp(name, "part_", strlen("part_"));
+}
+
+static void write_text(FILE *file, const char *text, const options *o);
+
+/* One line, without its end. */
+static void write_line(FILE *file, const char *line, size_t length, const options *o) {
+  static const char mark[] = "// @", insert[] = ": ";
+  const char *at = memmem(line, length, mark, strlen(mark)), *end = line + length;
+  if (at) {
+    const char *part = at + strlen(mark), *name = memmem(part, (size_t)(end - part), insert, strlen(insert));
+    if (!is_wanted(o, part, (size_t)((name ? name : end) - part))) return;
+    if (name) {
+      name += strlen(insert);
+      write_text(file, text_of(name, (size_t)(end - name)), o);
+      return;
+    }
+    while (at > line && at[-1] == ' ') at--;
+    end = at;
+  }
+  write_named(file, line, (size_t)(end - line), o->name);
+  fputc('\n', file);
+}
+
+static void write_text(FILE *file, const char *text, const options *o) {
+  while (*text) {
+    const size_t length = strcspn(text, "\n");
+    write_line(file, text, length, o);
+    text += length + (text[length] == '\n');
+  }
 }
 
 /* Where a file of the template goes: two have names of their own. */
@@ -96,6 +169,7 @@ static size_t make_folders(const char *folder) {
 static void remove_project(const options *o, size_t made) {
   char path[4200];
   for (const cli_template_file *file = cli_template; made && file->name; file++) {
+    if (is_part(file->name)) continue;
     place(file->name, o, path, sizeof path);
     remove(path);
   }
@@ -106,10 +180,12 @@ static void remove_project(const options *o, size_t made) {
 }
 
 static bool write_file(const cli_template_file *file, const options *o) {
+  if (is_part(file->name)) return true;
   char path[4200];
   place(file->name, o, path, sizeof path);
   FILE *out = fopen(path, "w");
-  bool good = out && write_text(out, file->text, o->name);
+  if (out) write_text(out, file->text, o);
+  bool good = out && !ferror(out);
   if (out && fclose(out)) good = false;
   if (!good) fprintf(stderr, "graft new: can't write %s: %s\n", path, strerror(errno));
   return good;
@@ -117,7 +193,7 @@ static bool write_file(const cli_template_file *file, const options *o) {
 
 int cli_new(int argc, char **argv) {
   static const struct argp argp = {
-      NULL,
+      rows,
       parse,
       "NAME [DIR]",
       "Writes a plugin project into DIR (default: ./NAME), a folder that must not exist yet: a "
@@ -125,7 +201,7 @@ int cli_new(int argc, char **argv) {
       NULL,
       NULL,
       NULL};
-  options o = {NULL, NULL};
+  options o = {.name = NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &o)) return CLI_USAGE;
   if (!good_name(o.name)) {
     fprintf(stderr,

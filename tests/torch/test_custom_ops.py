@@ -220,7 +220,8 @@ def test_the_scaffold(tmp_path, python):
     root = Path(__file__).resolve().parents[2]
     template = root / "sdk/cli/template"
     (tmp_path / "build").mkdir()
-    (tmp_path / "plugin.c").write_text((template / "plugin.c").read_text().replace("@NAME@", "my_chip"))
+    lines = (template / "plugin.c").read_text().replace("@NAME@", "my_chip").splitlines(True)
+    (tmp_path / "plugin.c").write_text("".join(line for line in lines if "// @" not in line))  # no option was given
     command = ["cc", "-shared", "-fPIC", f"-I{root}/plugin_api/include", "plugin.c", "-o", "build/my_chip.so"]
     subprocess.run(command, check=True, cwd=tmp_path)
     example = (template / "README.md").read_text().replace("@NAME@", "my_chip").partition("```python\n")[2]

@@ -4,6 +4,7 @@
  * put your driver's calls behind memory, streams and events, then add kernels op by op. What a function must do stands
  * in its header in graft/abi; whatever you leave out, the host does by other means. */
 #include <graft/abi/plugin.h>
+#include <stddef.h>  // @capture
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,10 @@ struct graft_buffer {
   char *data;
 };
 
+/* Your queue. */
 struct graft_stream {
-  int unused; /* your queue */
+  int unused;
+  graft_captured *recording;  // @capture
 };
 
 struct graft_event {
@@ -41,6 +44,20 @@ static graft_status fail(const instance *self, graft_status status, const char *
 /* Flags in the low half must be understood: a call with one that we do not know is refused. */
 static int has_unknown(uint32_t flags, uint32_t known) {
   return (flags & 0xffff & ~known) != 0;
+}
+
+/* --- work ---
+ * What a stream is given: a function, and a copy of what it works on. Here it is done at once; your queue takes its
+ * place. */
+
+typedef void work_run(const void *work);
+
+// @capture: part_capture.c
+static graft_status submit(graft_stream *stream, work_run *run, const void *work, size_t bytes) {
+  if (stream->recording) return keep(stream->recording, run, work, bytes);  // @capture
+  (void)stream, (void)bytes;
+  run(work);
+  return GRAFT_OK;
 }
 
 /* --- memory ---
@@ -84,21 +101,42 @@ static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *f
   return GRAFT_OK;
 }
 
+typedef struct copy_work {
+  char *to;
+  const char *from;
+  uint64_t bytes;
+} copy_work;
+
+static void run_copy(const void *work) {
+  const copy_work *w = work;
+  memcpy(w->to, w->from, w->bytes);
+}
+
 static graft_status copy(graft_stream *stream, graft_buffer *to, uint64_t to_offset, graft_buffer *from,
                          uint64_t from_offset, uint64_t bytes) {
-  (void)stream;
-  memcpy(to->data + to_offset, from->data + from_offset, bytes);
-  return GRAFT_OK;
+  const copy_work w = {to->data + to_offset, from->data + from_offset, bytes};
+  return submit(stream, run_copy, &w, sizeof w);
+}
+
+typedef struct fill_work {
+  char *to;
+  uint64_t bytes;
+  uint32_t pattern_bytes;
+  char pattern[16]; /* as long as one can be */
+} fill_work;
+
+static void run_fill(const void *work) {
+  const fill_work *w = work;
+  if (w->bytes) memcpy(w->to, w->pattern, w->pattern_bytes);
+  for (uint64_t done = w->pattern_bytes; done < w->bytes; done *= 2)
+    memcpy(w->to + done, w->to, done < w->bytes - done ? done : w->bytes - done);
 }
 
 static graft_status fill(graft_stream *stream, graft_buffer *to, uint64_t offset, uint64_t bytes, const void *pattern,
                          uint32_t pattern_bytes) {
-  (void)stream;
-  char *at = to->data + offset;
-  if (bytes) memcpy(at, pattern, pattern_bytes);
-  for (uint64_t done = pattern_bytes; done < bytes; done *= 2)
-    memcpy(at + done, at, done < bytes - done ? done : bytes - done);
-  return GRAFT_OK;
+  fill_work w = {.to = to->data + offset, .bytes = bytes, .pattern_bytes = pattern_bytes};
+  memcpy(w.pattern, pattern, pattern_bytes);
+  return submit(stream, run_fill, &w, sizeof w);
 }
 
 static const graft_memory_api memory = {
@@ -201,36 +239,72 @@ static int64_t elements(const graft_tensor_desc *t) {
   return n;
 }
 
+/* What one element becomes. */
+static float add_one(float a, float b, float factor) {
+  return a + factor * b;
+}
+
+static float relu_one(float a) {
+  return a <= 0 ? 0 : a; /* NaN stays NaN */
+}
+
+static float factor_of(const graft_scalar *alpha) {
+  return (float)(alpha->dtype == GRAFT_F64 ? alpha->value.f : (double)alpha->value.i);
+}
+
+typedef struct add_work {
+  const float *a, *b;
+  float *out, factor;
+  int64_t n;
+} add_work;
+
+static void run_add(const void *work) {
+  const add_work *w = work;
+  for (int64_t i = 0; i < w->n; i++) w->out[i] = add_one(w->a[i], w->b[i], w->factor);
+}
+
 static graft_status add_Tensor(const graft_exec *exec, const graft_args_add_Tensor *args) {
-  (void)exec;
-  double alpha = args->alpha->dtype == GRAFT_F64 ? args->alpha->value.f : (double)args->alpha->value.i;
-  const float *a = f32(args->self), *b = f32(args->other), factor = (float)alpha;
-  float *out = f32(args->out);
-  for (int64_t i = 0, n = elements(args->out); i < n; i++) out[i] = a[i] + factor * b[i];
-  return GRAFT_OK;
+  const add_work w = {f32(args->self), f32(args->other), f32(args->out), factor_of(args->alpha), elements(args->out)};
+  return submit(exec->stream, run_add, &w, sizeof w);
+}
+
+typedef struct relu_work {
+  const float *a;
+  float *out;
+  int64_t n;
+} relu_work;
+
+static void run_relu(const void *work) {
+  const relu_work *w = work;
+  for (int64_t i = 0; i < w->n; i++) w->out[i] = relu_one(w->a[i]);
 }
 
 static graft_status relu(const graft_exec *exec, const graft_args_relu *args) {
-  (void)exec;
-  const float *a = f32(args->self);
-  float *out = f32(args->out);
-  for (int64_t i = 0, n = elements(args->out); i < n; i++) out[i] = a[i] <= 0 ? 0 : a[i]; /* NaN stays NaN */
-  return GRAFT_OK;
+  const relu_work w = {f32(args->self), f32(args->out), elements(args->out)};
+  return submit(exec->stream, run_relu, &w, sizeof w);
+}
+
+typedef struct mm_work {
+  const float *a, *b;
+  float *out;
+  int64_t n, k, m;
+} mm_work;
+
+static void run_mm(const void *work) {
+  const mm_work *w = work;
+  for (int64_t i = 0; i < w->n; i++) {
+    for (int64_t j = 0; j < w->m; j++) {
+      float sum = 0;
+      for (int64_t l = 0; l < w->k; l++) sum += w->a[i * w->k + l] * w->b[l * w->m + j];
+      w->out[i * w->m + j] = sum;
+    }
+  }
 }
 
 static graft_status mm(const graft_exec *exec, const graft_args_mm *args) {
-  (void)exec;
-  const float *a = f32(args->self), *b = f32(args->mat2);
-  float *out = f32(args->out);
-  int64_t n = args->self->dl.shape[0], k = args->self->dl.shape[1], m = args->mat2->dl.shape[1];
-  for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; j < m; j++) {
-      float sum = 0;
-      for (int64_t l = 0; l < k; l++) sum += a[i * k + l] * b[l * m + j];
-      out[i * m + j] = sum;
-    }
-  }
-  return GRAFT_OK;
+  const int64_t *a = args->self->dl.shape, *b = args->mat2->dl.shape;
+  const mm_work w = {f32(args->self), f32(args->mat2), f32(args->out), a[0], a[1], b[1]};
+  return submit(exec->stream, run_mm, &w, sizeof w);
 }
 
 static const graft_core_ops core = {
@@ -289,22 +363,30 @@ static graft_status infer_scale_add_backward(void *self, const graft_args *args,
 
 static graft_status scale_add(const graft_exec *exec, const graft_args *args) {
   const args_scale_add *a = (const args_scale_add *)(const void *)args;
-  (void)exec;
   if (a->x->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
-  const float *x = f32(a->x), *y = f32(a->y), alpha = (float)a->alpha;
-  float *out = f32(a->out);
-  for (int64_t i = 0, n = elements(a->out); i < n; i++) out[i] = x[i] + alpha * y[i];
-  return GRAFT_OK;
+  const add_work w = {f32(a->x), f32(a->y), f32(a->out), (float)a->alpha, elements(a->out)};
+  return submit(exec->stream, run_add, &w, sizeof w);
+}
+
+typedef struct scale_add_backward_work {
+  const float *grad;
+  float *grad_x, *grad_y, alpha;
+  int64_t n;
+} scale_add_backward_work;
+
+static void run_scale_add_backward(const void *work) {
+  const scale_add_backward_work *w = work;
+  for (int64_t i = 0; i < w->n; i++) {
+    w->grad_x[i] = w->grad[i];
+    w->grad_y[i] = w->alpha * w->grad[i];
+  }
 }
 
 static graft_status scale_add_backward(const graft_exec *exec, const graft_args *args) {
   const args_scale_add_backward *a = (const args_scale_add_backward *)(const void *)args;
-  (void)exec;
   if (a->x->dl.dtype != GRAFT_F32) return GRAFT_UNIMPLEMENTED;
-  const float *grad = f32(a->grad), alpha = (float)a->alpha;
-  float *grad_x = f32(a->grad_x), *grad_y = f32(a->grad_y);
-  for (int64_t i = 0, n = elements(a->grad); i < n; i++) grad_x[i] = grad[i], grad_y[i] = alpha * grad[i];
-  return GRAFT_OK;
+  const scale_add_backward_work w = {f32(a->grad), f32(a->grad_x), f32(a->grad_y), (float)a->alpha, elements(a->grad)};
+  return submit(exec->stream, run_scale_add_backward, &w, sizeof w);
 }
 
 /* The same in plain host memory, in f64 for the conformance suite and in f32 for tensors of the host. */
@@ -371,11 +453,27 @@ static const graft_custom_ops_api own_ops = {
     .ops = own_rows,
 };
 
+// @graph: part_graph.c
+/* --- extensions --- */
+
+static const struct offer {
+  const char *name;
+  uint32_t version;
+  const void *table;
+} offers[] = {
+    {GRAFT_EXTENSION_CUSTOM_OPS, GRAFT_CUSTOM_OPS_VERSION, &own_ops},
+    {GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &graph_api},        // @graph
+    {GRAFT_EXTENSION_CAPTURE, GRAFT_CAPTURE_VERSION, &capture_api},  // @capture
+};
+
 static graft_status extension(void *self, const char *name, uint32_t minimum, const void **table) {
   (void)self;
-  if (strcmp(name, GRAFT_EXTENSION_CUSTOM_OPS) != 0 || minimum > GRAFT_CUSTOM_OPS_VERSION) return GRAFT_UNIMPLEMENTED;
-  *table = &own_ops;
-  return GRAFT_OK;
+  for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+    if (strcmp(name, offers[i].name) != 0 || minimum > offers[i].version) continue;
+    *table = offers[i].table;
+    return GRAFT_OK;
+  }
+  return GRAFT_UNIMPLEMENTED;
 }
 
 /* The struct is as long as the host knows it, and only what fits is written. */
@@ -391,6 +489,8 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
     default: return GRAFT_UNIMPLEMENTED;
   }
   caps->input_dtypes = caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
+  /* Each of them submits its work and does none itself, so that it can be recorded. */  // @capture
+  caps->exec_flags_known = GRAFT_EXEC_CAPTURING;                                         // @capture
   memcpy(out, caps, out->struct_size < sizeof mine ? out->struct_size : sizeof mine);
   return GRAFT_OK;
 }
