@@ -89,3 +89,14 @@ def test_the_next_number_of_a_plan_wraps_too(device):
     for n in (3, 300, -3, 256 + 201):
         assert torch.equal((x.to(device) < n).cpu(), x < n)
         assert torch.equal(torch.ops.aten.remainder.Scalar(x.to(device), n).cpu(), torch.ops.aten.remainder.Scalar(x, n))
+
+
+@pytest.mark.parametrize("dtype", (torch.int8, torch.int16, torch.int32, torch.int64), ids=str)
+def test_divisors_of_the_least_number(device, dtype):
+    """It has no size in its dtype and goes into Euclid's algorithm below 0."""
+    least, most = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    row = torch.tensor([least, least + 1, least // 2, -6, -3, -2, -1, 0, 1, 2, 5, 6, most], dtype=dtype)
+    x, y = row.to(device), row.to(device)[:, None]
+    assert torch.equal(torch.gcd(x, y).cpu(), torch.gcd(row, row[:, None]))
+    if dtype.itemsize < 4:  # lcm divides the least number by a divisor of -1 there, at which PyTorch's CPU dies
+        assert torch.equal(torch.lcm(x, y).cpu(), torch.lcm(row, row[:, None]))

@@ -110,6 +110,13 @@ static const cf_op cf_arithmetic_ops[] = {
     {"prims::div", CF_TWO(""), CF_REALS | CF_COMPLEX, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL_WIDE, CF_G_LINEAR(6)},
     CF_EXACTLY("gcd", CF_MEETING, CF_INTS, CF_VALUES, CF_WIDE),
     CF_EXACTLY("lcm", CF_TWIN_PAIR, CF_INTS, CF_VALUES, 0),
+    /* The least number, which has no size in its dtype, and all sizes of an unsigned one. */
+    CF_EXACTLY("gcd", CF_TEXTS("m T[129]=-128 T[129]<-128..128", "m T[129]<-128..128 T[129]=-128"), CF_BIT(I8),
+               CF_VALUES, 0),
+    CF_EXACTLY("gcd", CF_TEXTS("m T[33]=-2147483648 T[33]<-99..99"), CF_BIT(I32), CF_VALUES, 0),
+    CF_EXACTLY("gcd", CF_TEXTS("m T[1025]<0..256 T[1025]<0..256"), CF_BIT(U8), CF_VALUES, 0),
+    CF_EXACTLY("lcm", CF_TEXTS("m T[129]=-128 T[129]<-128..128"), CF_BIT(I8), CF_VALUES, 0),
+    CF_EXACTLY("lcm", CF_TEXTS("m T[1025]<0..256 T[1025]<0..256"), CF_BIT(U8), CF_VALUES, 0),
     {"aten::div.Tensor_mode",
      CF_TEXTS("s T[33,17] T[33,17] 'floor'", "m T[33,17] T[33,17] 'trunc'", "m T[1025] T[1025] 'floor'",
               "m T[129] T[129] 'trunc'", "m T[] T[] 'floor'", "m T[0] T[0] 'trunc'"),

@@ -184,18 +184,19 @@ static VT floor_divide(VT a, VT b) {
 }
 #define ABS(a) ((a) < (VT)0 ? NEG(a) : (a))
 
-/* Of sizes, which are unsigned: the least number has one, too. A lane that is done stays as it is. */
-static VEC_OF(UT) divisor_of_sizes(VEC_OF(UT) a, VEC_OF(UT) b) {
-  while (SOME(b != (VEC_OF(UT))0)) {
-    VEC_OF(UT) rest = a % (b == (VEC_OF(UT))0 ? (VEC_OF(UT))1 : b);
-    a = b == (VEC_OF(UT))0 ? a : b;
-    b = b == (VEC_OF(UT))0 ? b : rest;
+/* Of sizes: the least number stays below 0, as its dtype lacks its size, and so may the rests. A lane that is done stays
+ * as it is. */
+static VT common_divisor(VT rest, VT divisor) {
+  while (SOME(rest != (VT)0)) {
+    VT next = c_mod(divisor, rest);
+    divisor = rest == (VT)0 ? divisor : rest;
+    rest = next;
   }
-  return a;
+  return divisor;
 }
-static VT common_divisor(VT a, VT b) { return AS(CT, divisor_of_sizes(AS(UT, ABS(a)), AS(UT, ABS(b)))); }
 static VT common_multiple(VT a, VT b) {
-  VEC_OF(UT) left = AS(UT, ABS(a)), right = AS(UT, ABS(b)), divisor = divisor_of_sizes(left, right);
+  VT common = common_divisor(ABS(a), ABS(b));
+  VEC_OF(UT) left = AS(UT, ABS(a)), right = AS(UT, ABS(b)), divisor = AS(UT, ABS(common));
   VT product = AS(CT, left / (divisor == (VEC_OF(UT))0 ? (VEC_OF(UT))1 : divisor) * right);
   return ABS(product);
 }
@@ -229,6 +230,8 @@ static VT int_pow(VT a, VT b) {
 /* By a negative number, or by the width or more, nothing is left but the sign of a right shift: which is that of the type
  * computed with, as small unsigned types are without one there, too. */
 #define WIDTH ((VT)(8 * sizeof(RAW(D_OUT))))
+/* A size as the result's dtype has it. */
+#define HELD_SIZE(a) CONVERT(CT, CONVERT(RAW(D_OUT), ABS(a)))
 #define SHIFTS_OUT(b) (((b) < (VT)0) | ((b) >= WIDTH))
 #define SHIFT_LEFT(a, b) (SHIFTS_OUT(b) ? (VT)0 : (a) << (SHIFTS_OUT(b) ? (VT)0 : (b)))
 #ifdef IS_UNSIGNED

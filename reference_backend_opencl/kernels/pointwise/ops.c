@@ -105,7 +105,7 @@ static const ocl_op ops[] = {
     POINTWISE(div_Tensor_mode, NUMBER_SET, OCL_DIVIDES, "DIVIDE(a, b)"),
     POINTWISE(div_Scalar_mode, NUMBER_SET, OCL_DIVIDES, "DIVIDE(a, x)"),
     POINTWISE_COMPLEX(prims_div, NUMBER_SET, OCL_DIVIDES, "QUOTIENT(a, b)", "complex_div(a, b)"),
-    POINTWISE(gcd, OCL_INTS, 0, "common_divisor(a, b)"),
+    POINTWISE(gcd, OCL_INTS, 0, "common_divisor(HELD_SIZE(a), HELD_SIZE(b))"),
     POINTWISE(lcm, OCL_INTS, 0, "common_multiple(a, b)"),
     POINTWISE(fmod_Tensor, NUMBER_SET, OCL_DIVIDES, "FMOD(a, b)"),
     POINTWISE(fmod_Scalar, NUMBER_SET, OCL_DIVIDES, "FMOD(a, x)"),

@@ -347,29 +347,36 @@ static void vjp_pow_base(op_vjp *v) {
   }
 }
 
-/* --- common divisors and multiples: of the sizes, which are unsigned; the least number's wraps --- */
+/* --- common divisors and multiples --- */
 
 static uint64_t size_of(const pw_context *c, int64_t x) {
   return x < 0 && !c->is_u64 ? -U(x) : U(x);
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b) {
-  while (b) {
-    uint64_t rest = a % b;
-    a = b;
-    b = rest;
+/* The same where the dtype has it: the least number stays as it is, as in PyTorch. */
+static int64_t size_if_held(const pw_context *c, int64_t x) {
+  return size_of(c, x) <= U(dt_largest(c->compute)) ? (int64_t)size_of(c, x) : x;
+}
+
+/* Of the sizes; the rests of the least number are below 0, and so may the divisor be. */
+static int64_t common_divisor(const pw_context *c, int64_t x, int64_t y) {
+  int64_t rest = size_if_held(c, x), divisor = size_if_held(c, y);
+  while (rest) { /* which is never -1 beside the least number: rests are smaller than sizes */
+    int64_t next = c->is_u64 ? (int64_t)(U(divisor) % U(rest)) : divisor % rest;
+    divisor = rest;
+    rest = next;
   }
-  return a;
+  return divisor;
 }
 
 /* A product that does not fit wraps in the dtype, and in 32 bits at least, before its sign goes. */
 static int64_t common_multiple(const pw_context *c, int64_t x, int64_t y) {
-  uint64_t divisor = common_divisor(size_of(c, x), size_of(c, y));
+  uint64_t divisor = size_of(c, common_divisor(c, x, y));
   if (!divisor) return 0;
   uint64_t product = size_of(c, x) / divisor * size_of(c, y);
   return c->is_u64 ? (int64_t)product : llabs(c->compute == GRAFT_I64 ? (int64_t)product : (int32_t)product);
 }
-INTEGER(gcd, (int64_t)common_divisor(size_of(c, x), size_of(c, y)))
+INTEGER(gcd, common_divisor(c, x, y))
 INTEGER(lcm, common_multiple(c, x, y))
 
 /* --- compositions --- */
