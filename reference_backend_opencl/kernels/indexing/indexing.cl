@@ -39,6 +39,19 @@ static long resolve(__global const long *const *index, const long *at, long i, c
 #else
 #define RUN 4 /* a work-item has no more */
 #endif
+
+static void read_places(long *where, __global const long *index) {
+#ifndef IS_CPU
+  if ((ulong)index % sizeof(long4) == 0) {
+    const long4 all = *(__global const long4 *)index;
+    where[0] = all.x, where[1] = all.y, where[2] = all.z, where[3] = all.w;
+    return;
+  }
+#endif
+#pragma unroll
+  for (int j = 0; j < RUN; j++) where[j] = index[j];
+}
+
 /* Of elements whose indices lie side by side, runs of RUN that are all in range; returns where the first other begins. */
 static long gather_runs(__global RAW(D) * to, __global const RAW(D) * from, long stride_from, __global const long *index,
                         long i, long end, const space *shape) {
@@ -46,15 +59,24 @@ static long gather_runs(__global RAW(D) * to, __global const RAW(D) * from, long
   for (; i + RUN <= end; i += RUN) {
     long where[RUN];
     int in_range = 1;
+    read_places(where, index + i);
 #pragma unroll
     for (int j = 0; j < RUN; j++) {
-      where[j] = index[i + j];
       if (WRAPS) where[j] += where[j] < 0 ? size : 0;
       in_range &= (ulong)where[j] < (ulong)size;
     }
     if (!in_range) return i;
+    RAW(D) found[RUN];
 #pragma unroll
-    for (int j = 0; j < RUN; j++) to[i + j] = from[where[j] * step + (i + j) * stride_from];
+    for (int j = 0; j < RUN; j++) found[j] = from[where[j] * step + (i + j) * stride_from];
+#if VEC == RUN && !defined(IS_CPU)
+    if (IS_WHOLE(to + i)) {
+      *(__global VEC_OF(RAW(D)) *)(to + i) = VLOAD(found);
+      continue;
+    }
+#endif
+#pragma unroll
+    for (int j = 0; j < RUN; j++) to[i + j] = found[j];
   }
   return i;
 }
