@@ -3,7 +3,7 @@
  * afterwards.
  *
  * A case of each op finds the places in the backend that call OpenCL or the C library. Each of them fails once, in a
- * life of a device of its own. */
+ * life of a device of its own. `test_opencl_failures FAMILY` looks at the ops of one family. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ typedef struct known {
   char now[512]; /* what is being tried, for a crash to name */
 } known;
 static known *all;
+static const char *wanted; /* a family; NULL: all */
 
 static void name_the_crash(int number) {
   dprintf(STDERR_FILENO, "crashed: %s\n", all->now);
@@ -250,7 +251,7 @@ static void fail_everywhere(const cf_case *c, const char *kernels) {
 
 START_TEST(failures_are_told_and_lose_nothing) {
   const cf_case c = first_case(ways[_i].op);
-  fail_everywhere(&c, ways[_i].kernels);
+  if (!wanted || strcmp(cf_topics[c.topic]->family, wanted) == 0) fail_everywhere(&c, ways[_i].kernels);
 }
 END_TEST
 
@@ -369,7 +370,8 @@ START_TEST(failures_beside_the_ops_are_told) {
 }
 END_TEST
 
-int main(void) {
+int main(int count, char **arguments) {
+  if (count > 1) wanted = arguments[1];
   all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const suite_test tests[] = {
       ONCE(failures_beside_the_ops_are_told), EACH(failures_are_told_and_lose_nothing, ROWS(ways)), {0}};

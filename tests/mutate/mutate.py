@@ -21,6 +21,7 @@ it: --again on PoCL runs both kinds of kernels.
 """
 
 import argparse
+import collections
 import fcntl
 import fnmatch
 import functools
@@ -244,7 +245,8 @@ class Bench:
             built = all(self.passes(before)[0] for before in check.after)
         return built and self.passes(check)[0]
 
-    def judge(self, mutant, checks):
+    def judge(self, mutant, checks, passed):
+        """`passed` are the titles of checks that this mutant passes, as far as they are known; what it passes now joins them."""
         file = self.project.tree / mutant["path"]
         text = file.read_text()
         lines = text.split("\n")
@@ -268,28 +270,31 @@ class Bench:
         self.mutant_end = time.monotonic() + self.mutant_s
         self.environment = self.project.environment(mutant["path"])
         try:
-            return self.end_of(mutant, checks, passes_without)
+            return self.end_of(mutant, checks, passed, passes_without)
         except TookTooLong:
             return {"end": "unjudged", "by": f"{TOO_SLOW} {self.mutant_s:g} s"}
         finally:
             file.write_text(text)
             self.environment, self.mutant_end = {}, float("inf")
 
-    def end_of(self, mutant, checks, passes_without):
+    def end_of(self, mutant, checks, passed, passes_without):
         """A check that fails with the mutant judges it where what failed passes without."""
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
-        judged = False
+        left = [check for check in checks if check.title not in passed]
+        builds = {before.title for check in left for before in check.after}
         for check in checks:
+            if check not in left and check.title not in builds:
+                continue
             good, output = self.passes(check)
             if good:
-                judged = True
+                passed.add(check.title)
             elif self.sound.ask(check.narrowed(output), lambda: passes_without(check.narrowed(output))):
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
                 return {"end": end, "by": check.name, "text": said[0] if said else ""}
-        return {"end": "survived" if judged else "unjudged"}
+        return {"end": "survived" if passed else "unjudged"}
 
 
 def build(bench, paths):
@@ -378,13 +383,14 @@ def still_to_judge(mutants, results, again=False):
 def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False, quick=0):
     """Judges the mutants that have no result in the file yet, and adds theirs; what is not judged after `seconds` has none.
     With `baseline` the tests and smoke are run without a mutant before: what fails or takes too long then judges none.
-    With `quick` each has so many seconds at first, and those that nothing killed in them have the whole time after that."""
+    With `quick` each has so many seconds at first, and those that nothing killed in them have the whole time after that, for
+    what they have not passed yet."""
     end = time.monotonic() + seconds
     left = still_to_judge(mutants, read_results(results), again)
     if not left:
         return
     one_at_a_time, done = threading.Lock(), len(latest(mutants)) - len(left)
-    paths = sorted({mutant["path"] for mutant in left})
+    paths, passed = sorted({mutant["path"] for mutant in left}), collections.defaultdict(set)
 
     def asked(bench, number):
         check, start = bench.project.baseline(paths)[number], time.monotonic()
@@ -396,7 +402,7 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
         start, text = time.monotonic(), (bench.project.tree / mutant["path"]).read_text()
         if bench.project.meets(mutant, text):
             checks = [check for check in bench.project.checks(mutant["path"], mutant["line"]) if bench.sound.judges(check)]
-            found = bench.judge(mutant, checks) if checks else {"end": "unjudged"}
+            found = bench.judge(mutant, checks, passed[place_of(mutant)]) if checks else {"end": "unjudged"}
         else:
             found = {"end": "unjudged", "by": "no kernel of the device has the line"}
         result = {**mutant, **found, "seconds": round(time.monotonic() - start, 1), "on": bench.project.device or "both"}

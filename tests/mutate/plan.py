@@ -18,10 +18,14 @@ KINDS = {  # how mutants are counted
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
-GROUP_TESTS = ["test_opencl_epilogues", "test_opencl_rows", "test_opencl_groups"]  # fused calls, of which conformance runs few
-SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, "test_opencl_failures", "test_bad_cache"]
+GROUP_TESTS = {  # fused calls, of which conformance runs few: what of the families' code they meet
+    "test_opencl_epilogues": ("pointwise", "matmul"),
+    "test_opencl_rows": ("pointwise", "reduction"),
+    "test_opencl_groups": ("pointwise",),
+}
+CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a family has them look at that one's ops
+SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
-CLAIMS = "test_opencl_claims"
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
@@ -183,9 +187,14 @@ class Graft:
         if path.startswith("reference_backend_opencl/runtime/"):
             half = len(cases) // 2
             return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:]]
+        groups = self.tests([name for name, families in GROUP_TESTS.items() if family in (None, *families)])
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
-        tests = self.tests(["test_opencl", *GROUP_TESTS] if path.endswith(".cl") else OPENCL_TESTS)
-        return [*cases[:2], *claims, *cases[2:], *tests]
+        # What keeps programs is none of the code of families.
+        alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
+        failures = [] if path.endswith(".cl") else self.tests([FAILURES], *of_family[1:])
+        if Path(path).stem.startswith("fused"):
+            return [*groups, *cases[:2], *claims, *cases[2:], *alone, *failures]
+        return [*cases[:2], *claims, *cases[2:], *alone, *failures, *groups]
 
     def checks_of_device(self, path, cases, claims):
         """Tests of the host code take half a minute each there, or ask for what only PoCL does, and come last."""

@@ -197,6 +197,19 @@ class Runs(unittest.TestCase):
         ends = {result["after"].strip(): result["by"] for result in mutate.latest(mutate.read_results(self.results)).values()}
         self.assertEqual(ends, {"return a - 1;": "slow", "if (!(a > b)) return a;": "quick"})
 
+    def test_what_was_passed_quickly_is_not_run_again(self):
+        def check(name, script, **more):
+            return plan.Check(name, ["sh", "-c", f"echo {name} >> ran; {script}"], **more)
+
+        build, slow = check("build", "true"), "! grep -q 'a - 1' source.c || sleep 2"
+        self.bench.project.checks = lambda path, line: [
+            check("first", "true"), build, check("slow", slow, after=(build,)), check("last", "! grep -q 'a - 1' source.c")]
+        mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"]]
+        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append, quick=1)
+        self.assertEqual((self.bench.project.tree / "ran").read_text().split(),
+                         ["first", "build", "slow", "build", "slow", "last", "last"])  # the last without the mutant, too
+        self.assertEqual([result["end"] for result in mutate.read_results(self.results)], ["unjudged", "killed"])
+
     def test_a_tree_without_mutants_says_what_passes_without(self):
         self.bench.project.checks = lambda path, line: [plan.Check("fine", ["sh", "-c", "test -e fine"])]
         with tempfile.TemporaryDirectory() as other:
@@ -431,6 +444,26 @@ class Checks(unittest.TestCase):
             names = [check.name for check in plan.Graft(tree, f"{tree}/build", only=["smoke, [cg]pu*"]).checks(path)]
             self.assertEqual(names, ["smoke, cpu kernels", "smoke, gpu kernels"])
             self.assertIn("test_opencl", [check.name for check in plan.Graft(tree, f"{tree}/build").checks(path)])
+
+    def test_a_family_meets_the_fused_calls_that_it_is_part_of(self):
+        with tempfile.TemporaryDirectory() as tree:
+            project = plan.Graft(tree, f"{tree}/build")
+
+            def tests(path):
+                return [check for check in project.checks(f"reference_backend_opencl/kernels/{path}") if "test_" in check.name]
+
+            def groups(path):
+                return {check.name for check in tests(path)} & set(plan.GROUP_TESTS)
+
+            self.assertEqual(groups("fft/fft.c"), set())
+            self.assertEqual(groups("matmul/tiles.cl"), {"test_opencl_epilogues"})
+            self.assertEqual(groups("core/direct.c"), set(plan.GROUP_TESTS))
+            failures = next(check for check in tests("fft/fft.c") if check.name == plan.FAILURES)
+            self.assertEqual(failures.command[1:], ["fft"])
+        root = Path(__file__).resolve().parents[2] / "reference_backend_opencl/kernels"
+        for name, families in plan.GROUP_TESTS.items():
+            for family in families:
+                self.assertTrue((root / family).is_dir(), f"{name}: {family}")
 
     def test_programs_of_mutants_that_keep_them_are_their_own(self):
         with tempfile.TemporaryDirectory() as tree:
