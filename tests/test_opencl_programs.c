@@ -34,6 +34,12 @@ static const char *const sharing[][CALLS_MAX] = {
      "aten::convolution f32[1,4,6,6] f32[4,2,1,1] _ [1,1] [0,0] [1,1] false [0,0] 2",
      "aten::convolution f32[1,3,20] f32[3,2,15] _ [3] [7] [1] true [0] 1"},
     {"aten::mm f32[3,4] f32[4,5]", "aten::mm f32[17,40]:1,17 f32[40,9]", "aten::bmm f32[2,3,4] f32[2,4,33]"},
+    /* Of two dtypes, of which one is converted where it is read. */
+    {"aten::mul.Tensor i32[3] i8[3]", "aten::mul.Tensor i32[3,4] i8[4]"},
+    {"aten::mul.Tensor i64[3] bool[3]"},
+    {"aten::mul.Tensor f32[3] i64[3]"},
+    {"aten::mul.Tensor f32[3] f16[3]"},
+    {"aten::mul.Tensor c64[3] f32[3]"},
 };
 
 /* How many the call takes; those that make its operands do not count. */

@@ -240,6 +240,16 @@ static const cf_op cf_attention_ops[] = {
          "m T[2,1,16,35] T[2,1,16,62] T[2,1,100,62] T[2,1,100,35] T[16,100] [0,0,1,0] T[2,1,16,35] f32[2,1,16]+ _ _ 16 "
          "100 0.0 false i64[]=0 i64[]=0"),
      CF_BIT(F32), CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
+    /* Rows of which nothing is seen, and rows of which only the last column is: of few rows, of vectors and of each
+     * kind of a GPU's tiles. */
+    {CF_FORWARD,
+     CF_TEXTS("m T[1,2,5,8] T[1,2,7,8] T[1,2,7,8] T[5,7]~masked", "m T[1,1,12,5] T[1,1,9,5] T[1,1,9,3] T[12,9]~masked"),
+     CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_attention)},
+    {CF_FORWARD,
+     CF_TEXTS("m T[1,1,40,48] T[1,1,40,48] T[1,1,40,48] T[40,40]~masked",
+              "m T[1,1,40,72] T[1,1,40,72] T[1,1,40,72] T[40,40]~masked",
+              "m T[2,2,4,33] T[2,2,160,33] T[2,2,160,33] T[4,160]~masked"),
+     CF_BIT(F32), CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_PROPAGATED(cf_g_attention)},
     /* Enough for tiles of tensor cores, and their ends. */
     {CF_FORWARD,
      CF_TEXTS("m T[1,1,136,64] T[1,1,136,64] T[1,1,136,64] _ 0.0 true",

@@ -67,7 +67,8 @@ typedef enum cf_matrices {
   CF_REFLECTORS, /* below the diagonal vectors of the length that makes a reflector with any of CF_SCALES unitary */
   CF_SCALES,     /* of the last dim: what LAPACK calls tau */
   CF_APART,      /* no matrix: of the integers below the bound none twice among as many that follow each other */
-  CF_RISING      /* no matrix: integers from 0 to the last below the bound, none before a smaller one */
+  CF_RISING,     /* no matrix: integers from 0 to the last below the bound, none before a smaller one */
+  CF_MASKED      /* no matrix: -inf in all of a third of the rows, in all but the last of another, and here and there */
 } cf_matrices;
 
 /* What stands behind a tensor in a row's text. */

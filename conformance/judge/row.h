@@ -157,7 +157,8 @@ enum {
  *   ~general, ~hermitian, ~definite, ~dominant, ~factor  matrices of a kind (call.h)   ~pivots  row exchanges
  *   ~pairs  those of an LDL factor   ~reflectors with ~scales  factors of Q as LAPACK has them: each is unitary
  *   <N~apart  integers in [0, N), none twice among N that follow each other
- *   <N~rising  integers from 0 to N - 1, none before a smaller one */
+ *   <N~rising  integers from 0 to N - 1, none before a smaller one
+ *   ~masked  -inf in whole rows, in all of a row but its last, and here and there */
 typedef struct cf_op {
   const char *name;
   const char *const *texts;

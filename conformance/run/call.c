@@ -30,10 +30,11 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
 static const char *const cf_kinds[] = {
     [CF_GENERAL] = "general",       [CF_ALIKE] = "alike",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
     [CF_DOMINANT] = "dominant",     [CF_FACTOR] = "factor", [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
-    [CF_REFLECTORS] = "reflectors", [CF_SCALES] = "scales", [CF_APART] = "apart",         [CF_RISING] = "rising"};
+    [CF_REFLECTORS] = "reflectors", [CF_SCALES] = "scales", [CF_APART] = "apart",         [CF_RISING] = "rising",
+    [CF_MASKED] = "masked"};
 
 static cf_matrices cf_read_kind(const char *word, size_t length) {
-  for (int k = CF_GENERAL; k <= CF_RISING; k++)
+  for (int k = CF_GENERAL; k <= CF_MASKED; k++)
     if (strlen(cf_kinds[k]) == length && strncmp(word, cf_kinds[k], length) == 0) return (cf_matrices)k;
   return CF_ANY_MATRIX;
 }

@@ -158,6 +158,13 @@ static int64_t cf_index_rising(int64_t i, int64_t count, int64_t bound) {
   return count < 2 ? 0 : i * i * (bound - 1) / ((count - 1) * (count - 1));
 }
 
+/* Whether an element of a tensor that masks another is -inf. */
+static bool cf_is_masked(const cf_array *a, int64_t i, cf_random *r) {
+  int64_t size = a->ndim ? a->sizes[a->ndim - 1] : 1, row = i / size;
+  bool drawn = cf_random_next(r) % 4 == 0;
+  return row % 3 == 1 || (row % 3 == 2 ? (i + 1) % size != 0 : drawn);
+}
+
 void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_random *r) {
   bool complex = dt_is_complex(a->dtype);
   for (int64_t i = 0; i < a->numel; i++) {
@@ -178,6 +185,7 @@ void cf_fill_values(cf_array *a, const cf_note *note, const cf_filling *how, cf_
       re = cf_draw(a->dtype, how, r);
     if (note->has_sentinel && cf_random_next(r) % 4 == 0) re = (long double)note->sentinel;
     if (note->infinities && cf_mantissa(a->dtype) > 0 && cf_random_next(r) % 16 == 0) re = INFINITY;
+    if (note->matrices == CF_MASKED && cf_mantissa(a->dtype) > 0 && cf_is_masked(a, i, r)) re = -INFINITY;
     if (complex && !note->constant) im = cf_draw(a->dtype, how, r);
     a->v[i].re = dt_round(dt_real(a->dtype), re);
     a->v[i].im = complex ? dt_round(dt_real(a->dtype), im) : 0;

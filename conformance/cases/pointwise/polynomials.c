@@ -123,6 +123,13 @@ static void cf_l_polynomial(const cf_check *k, uint32_t out, long double *limits
         CF_NATIVE, CF_G_NONE                                                                                      \
   }
 
+/* Where the value is known whatever the degree, nobody walks up to it. */
+#define CF_AT(n, x)                                                                             \
+  {                                                                                             \
+    "aten::special_" n, CF_TEXTS("m T[5]=" x " T[5]=1099511627776"), CF_BIT(F32) | CF_BIT(F64), \
+        CF_R_CUSTOM(cf_l_polynomial), CF_VALUES, CF_NATIVE, CF_G_NONE                           \
+  }
+
 static const cf_op cf_polynomial_ops[] = {
     CF_POLYNOMIAL("chebyshev_polynomial_t", CF_FIRST),
     CF_POLYNOMIAL("chebyshev_polynomial_u", CF_OTHER),
@@ -138,6 +145,9 @@ static const cf_op cf_polynomial_ops[] = {
     CF_HIGH_DEGREES("hermite_polynomial_he"),
     CF_POLYNOMIAL("laguerre_polynomial_l", CF_OTHER),
     CF_POLYNOMIAL("legendre_polynomial_p", CF_OTHER),
+    CF_AT("laguerre_polynomial_l", "0"),
+    CF_AT("legendre_polynomial_p", "1"),
+    CF_AT("legendre_polynomial_p", "-1"),
 };
 
 CF_TOPIC(pointwise_polynomials, "pointwise", cf_polynomial_ops);
