@@ -216,11 +216,21 @@ graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
   return status;
 }
 
+/* The number that is put around; zero where none is given. */
+static void padding_of(const graft_args_constant_pad_nd *args, const ocl_dtype *dtype, uint64_t element[2]) {
+  ocl_number number = {.is_int = true};
+  if (args->value) ocl_number_of_scalar(args->value, &number);
+  ocl_number_store(&number, dtype, element);
+}
+
 graft_status ocl_op_constant_pad_nd(const graft_exec *exec, const graft_args_constant_pad_nd *args) {
   const graft_dl_tensor *in = &args->self->dl, *out = &args->out->dl;
   const ocl_dtype *dtype = ocl_dtype_of(exec->device, out->dtype);
   ocl_region region = region_of(in, out);
   if (!dtype || in->dtype != out->dtype || in->ndim > OCL_DIMS_MAX) return GRAFT_UNIMPLEMENTED;
+  uint64_t element[2] = {0};
+  padding_of(args, dtype, element);
+  if (exec->device->is_cpu) return ocl_pad(exec, args, element);
   for (uint64_t i = 0; i + 1 < args->pad.count; i += 2) { /* the last dimension comes first */
     int d = in->ndim - 1 - (int)(i / 2);
     int64_t before = args->pad.items[i], after = args->pad.items[i + 1];
@@ -228,10 +238,6 @@ graft_status ocl_op_constant_pad_nd(const graft_exec *exec, const graft_args_con
     if (before < 0) region.start_from -= before * in->strides[d];
     region.size[d] += (before < 0 ? before : 0) + (after < 0 ? after : 0);
   }
-  ocl_number number = {.is_int = true};
-  if (args->value) ocl_number_of_scalar(args->value, &number);
-  uint64_t element[2] = {0};
-  ocl_number_store(&number, dtype, element);
   graft_status status =
       ocl_memory_api.fill(exec->stream, out->data, out->byte_offset, bytes_of(args->out), element, dtype->bytes);
   if (status != GRAFT_OK || is_empty(&region)) return status;

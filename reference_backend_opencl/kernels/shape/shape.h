@@ -17,4 +17,7 @@ graft_status ocl_move_whole(const graft_exec *exec, const graft_tensor_desc *fro
 /* Tensors with elements of one dtype, contiguous, one behind the other along a dim; by a GPU (join.c). */
 graft_status ocl_join(const graft_exec *exec, const graft_args_cat *args);
 
+/* constant_pad_nd by a CPU, with an element of the result's dtype (pad.c). */
+graft_status ocl_pad(const graft_exec *exec, const graft_args_constant_pad_nd *args, const void *element);
+
 #endif
