@@ -80,6 +80,23 @@ static graft_status make_rows(memo *memo, graft_device *device, const recipe *re
   return status == GRAFT_OK ? ocl_lines_set(&memo->scan, &beside) : status;
 }
 
+/* A CPU's scan of rows of whole numbers, whose lanes share a row (lanes.cl). */
+static bool takes_lanes(const graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
+                        const ocl_lines *lines) {
+  return device->is_cpu && !recipe->at_least && dtype->class == OCL_CLASS_INT && lines->rows &&
+         lines->outer * lines->size > OCL_SMALL;
+}
+
+static graft_status make_lanes(memo *memo, graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
+                               ocl_lines lines) {
+  lines.vec = 4;
+  ocl_text head = {0};
+  ocl_lines_head(&head, &lines, dtype);
+  add_recipe(&head, recipe, dtype, false);
+  graft_status status = ocl_kernel_make(&memo->scan, device, &head, "core/lines scan/joins scan/lanes", "scan_lanes");
+  return status == GRAFT_OK ? ocl_lines_set(&memo->scan, &lines) : status;
+}
+
 static graft_status make_groups(memo *memo, graft_device *device, const recipe *recipe, const ocl_dtype *dtype,
                                 const ocl_lines *lines, bool cut) {
   group_space space = {.size = lines->size, .inner = lines->inner, .block = lines->size, .blocks = 1};
@@ -118,6 +135,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const operand
   bool in_order = dtype->class == OCL_CLASS_COMPLEX && recipe->complex;
   int64_t enough = (int64_t)device->compute_units * (lines.rows ? 1 : 64);
   if (takes_rows(device, recipe, dtype, &lines)) return make_rows(memo, device, recipe, dtype, &lines);
+  if (takes_lanes(device, recipe, dtype, &lines)) return make_lanes(memo, device, recipe, dtype, lines);
   bool cut = lines.size >= 2 * BLOCK_MIN && lines.outer * lines.inner < enough;
   if (device->is_cpu || in_order || !(lines.rows || cut)) return make_lines(memo, device, recipe, dtype, lines);
   return make_groups(memo, device, recipe, dtype, &lines, cut);
