@@ -237,8 +237,14 @@ static VEC_OF(uchar) to_e5m2(VEC_OF(float) x) { return to_float8(x, 21, 0x388000
 #define POINTER(dtype, name) ((__global RAW(dtype) *)(name + offset_##name))
 #define CONST_POINTER(dtype, name) ((__global const RAW(dtype) *)(name + offset_##name))
 
+#if VEC == 1
+#define LANE_0(v) (v)
+#else
+#define LANE_0(v) ((v).s0)
+#endif
+
 /* DEFINE_ACCESS(name, dtype): get_name(p, n) and put_name(p, v, n) of n lanes; lanes beyond are copies of the first. And
- * one_name(p): one number, whatever VEC is. */
+ * one_name(p): one number, whatever VEC is. It stands in all lanes, of which compilers then leave one. */
 #define DEFINE_ACCESS(name, dtype)                                              \
   static VT get_##name(__global const RAW(dtype) * p, int n) {                  \
     if (n == VEC) return LOAD(dtype, __global, p);                              \
@@ -256,9 +262,8 @@ static VEC_OF(uchar) to_e5m2(VEC_OF(float) x) { return to_float8(x, 21, 0x388000
     for (int j = 0; j < n; j++) p[j] = lanes[j];                                \
   }                                                                             \
   static CT one_##name(__global const RAW(dtype) * p) {                         \
-    CT lanes[VEC];                                                              \
-    VSTORE(get_##name(p, 1), lanes);                                            \
-    return lanes[0];                                                            \
+    const VEC_OF(RAW(dtype)) same = *p;                                         \
+    return LANE_0(LOAD(dtype, __private, (__private const RAW(dtype) *)&same)); \
   }
 
 /* Arithmetic that every class has; integers wrap, which C leaves undefined for signed ones. (CT)(ONE) is 1. */

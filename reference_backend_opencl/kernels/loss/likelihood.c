@@ -51,7 +51,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_kernel *kernel = &memo->kernel;
   ocl_text head = {0};
   write_head(&head, call, &lines, dtype, target, memo->compute);
-  if (call->grad && inner > 1) ocl_text_add(&head, "#define INNER\n");
+  if (inner > 1) ocl_text_add(&head, "#define INNER\n");
   const char *entry = call->grad ? "nll_gradient" : each_row(call) ? "nll_rows" : "nll_sum";
   graft_status status = ocl_kernel_make(kernel, device, &head, "core/cascade core/lines loss/likelihood", entry);
   if (status != GRAFT_OK) return status;

@@ -1,6 +1,6 @@
 /* Negative log likelihood and its gradient. After cascade.cl and lines.cl, all rows.
- * The head defines D (values), D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum) and
- * EACH_ROW (1: a loss for each row). */
+ * The head defines D (values), D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum), EACH_ROW (1: a loss for each
+ * row) and INNER where `inner` is more than 1. */
 #define MEAN 1
 DEFINE_ACCESS(value, D)
 
@@ -18,6 +18,15 @@ static long class_of(__global const RAW(D_TARGET) * targets, long row, likelihoo
   return -1;
 }
 
+/* Where the value of a row's class stands. */
+static long place_of(long row, long class, likelihood shape) {
+#ifdef INNER
+  return (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
+#else
+  return row * shape.classes + class;
+#endif
+}
+
 static CT weight_of(__global const RAW(D) * weights, long class) {
 #ifdef WEIGHTED
   return one_value(weights + class);
@@ -33,27 +42,37 @@ KERNEL nll_rows(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), 
     long class = class_of(CONST_POINTER(D_TARGET, target), row, shape, faults);
     VT loss = (VT)0;
     if (class >= 0) {
-      long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
-      loss = (VT)(-one_value(CONST_POINTER(D, in) + at) * weight_of(weights, class));
+      loss = (VT)(-one_value(CONST_POINTER(D, in) + place_of(row, class, shape)) * weight_of(weights, class));
     }
     put_value(POINTER(D, out) + row, loss, 1);
   }
   if (get_global_id(0) == 0) put_value(POINTER(D, total), (VT)0, 1);
 }
 
-/* One work-group: losses and weights are one number a row. */
+/* One work-group: losses and weights are one number a row. A work-item of a CPU adds up some rows, which it reads at once,
+ * before it adds these sums. */
+#ifdef IS_CPU
+#define ROWS_AT_ONCE 16
+#else
+#define ROWS_AT_ONCE 1
+#endif
 KERNEL nll_sum(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), CONST_PLACE(weight),
                __global long *faults, likelihood shape) {
   __local CT shared[LOCAL];
   __global const RAW(D) *weights = CONST_POINTER(D, weight);
   cascade losses = cascade_of_none(), all_weights = cascade_of_none();
-  for (long row = get_local_id(0); row < shape.rows; row += LOCAL) {
-    long class = class_of(CONST_POINTER(D_TARGET, target), row, shape, faults);
-    if (class < 0) continue;
-    long at = (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
-    CT w = weight_of(weights, class);
-    cascade_add(&losses, -one_value(CONST_POINTER(D, in) + at) * w);
-    cascade_add(&all_weights, w);
+  for (long row = (long)get_local_id(0) * ROWS_AT_ONCE; row < shape.rows; row += LOCAL * ROWS_AT_ONCE) {
+    const int rows = (int)min((long)ROWS_AT_ONCE, shape.rows - row);
+    CT loss = 0, all = 0;
+    for (int j = 0; j < rows; j++) {
+      const long class = class_of(CONST_POINTER(D_TARGET, target), row + j, shape, faults);
+      if (class < 0) continue;
+      const CT w = weight_of(weights, class);
+      loss -= one_value(CONST_POINTER(D, in) + place_of(row + j, class, shape)) * w;
+      all += w;
+    }
+    cascade_add(&losses, loss);
+    cascade_add(&all_weights, all);
   }
   CT loss = cascade_total(&losses), all = cascade_total(&all_weights);
   VT sum = total_sum(only((VT)loss, 1, 0), shared), sum_all = total_sum(only((VT)all, 1, 0), shared);
