@@ -115,6 +115,15 @@ def test_sequences_fill_an_output_of_another_shape(device, fill):
         assert fill(torch.zeros(5, device=device)).shape == (4,)
 
 
+def test_a_new_sequence_is_made_where_it_stays(device):
+    memory, size = torch.get_device_module(device), 1 << 20
+    before = memory.memory_allocated(device)
+    memory.reset_peak_memory_stats(device)
+    made = torch.arange(size, device=device)
+    assert memory.max_memory_allocated(device) - before < 2 * size * 8
+    assert torch.equal(made.cpu(), torch.arange(size))
+
+
 def test_outputs_of_one_storage(device):
     """The second needs a larger one, which is the first's then, too."""
     whole = torch.zeros(2, device=device)

@@ -2,6 +2,7 @@
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cstring>
@@ -297,12 +298,17 @@ bool resize_outs(CallFrame &frame, const OpRow &row) {
   return changed;
 }
 
-// Whether PyTorch fills an output with as many elements as it is: a piece of another tensor, say.
-bool may_keep_shape(const OpRow &row) {
-  return std::strchr(row.args, 'O') != nullptr;
+// Whether PyTorch fills the output as it is, having as many elements as the result: a piece of another tensor, say.
+bool keeps_shape(const CallFrame &frame, const OpRow &row) {
+  if (!std::strchr(row.args, 'O')) return false;
+  graft_meta meta;
+  uint32_t count = 0;
+  if (graft_infer(row.op_id, frame.args, frame.nargs, &meta, sizeof meta, 1, &count) != GRAFT_OK) return true;
+  return frame.out_tensors[0]->numel() == c10::multiply_integers(meta.sizes, meta.sizes + meta.ndim);
 }
 
-// An op whose result's shape depends on data, or need not be the output's, in its out form: a new result is copied.
+// An op whose result's shape depends on data, or is not the output's and need not be, in its out form: a new result is
+// copied.
 graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
   std::vector<graft_tensor *> fresh(frame.nouts, nullptr);
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, fresh.data(), frame.nouts);
@@ -314,7 +320,7 @@ graft_status run_then_copy(CallFrame &frame, const OpRow &row) {
     const at::Tensor &out = *frame.out_tensors[i];
     TORCH_CHECK(out.scalar_type() == result.scalar_type(), "aten::", row.name, ": the given output has scalar type ",
                 out.scalar_type(), "; expected scalar type ", result.scalar_type());
-    if (may_keep_shape(row) && out.numel() == result.numel())
+    if (!graft_op_is_dynamic(row.op_id))
       result = result.view(out.sizes());
     else
       at::native::resize_output(out, result.sizes());
@@ -327,7 +333,7 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   graft_status status = graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (C10_LIKELY(status != GRAFT_INVALID_ARGUMENT) || !is_out_form(row))
     return status;  // in place forms are never resized
-  if (graft_op_is_dynamic(row.op_id) || may_keep_shape(row)) return run_then_copy(frame, row);
+  if (graft_op_is_dynamic(row.op_id) || keeps_shape(frame, row)) return run_then_copy(frame, row);
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (frame.has_numbers) return status;  // tried again without them
