@@ -9,21 +9,27 @@ typedef struct space {
 
 typedef struct memo {
   ocl_kernel greatest, greatest_of_all;
-  ocl_kernel parts;           /* on a CPU */
+  ocl_kernel parts;           /* on a CPU: many bins */
+  ocl_kernel count, join;     /* and few */
   ocl_kernel global, local;   /* elsewhere: counts */
   ocl_kernel make_items, add; /* and sums of weights */
   ocl_kernel radix[OCL_RADIX_KERNELS];
   ocl_radix_plan plan;
   space space;
   int64_t groups;
+  int64_t stretch, stretches; /* numbers that have bins of their own, on a CPU, and how many times that is */
   bool weighted;
 } memo;
 
 enum {
-  KERNELS = 7 + OCL_RADIX_KERNELS,
+  KERNELS = 9 + OCL_RADIX_KERNELS,
   LOCAL_BINS = 4096, /* 16 KiB, which OpenCL asks each device for */
   GROUP = 256,
-  PER_ITEM = 16
+  PER_ITEM = 16,
+  STRETCH_LEAST = 16384,
+  STRETCHES_MOST = 16,
+  BINS_OF_STRETCH = 16384, /* which is no more than a stretch has numbers */
+  BINS_AT_ONCE = 1024
 };
 #define BINS_MOST  (INT64_C(1) << 40) /* as the rule has it */
 #define CHUNK_MOST (INT64_C(1) << 31) /* a work-group counts in 32 bits */
@@ -51,6 +57,8 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   } rows[] = {{&memo->greatest, "greatest", chunks, true, true},
               {&memo->greatest_of_all, "greatest_of_all", 1, true, false},
               {&memo->parts, "add_parts", 1, is_cpu, true},
+              {&memo->count, "count_stretches", memo->stretches, is_cpu && memo->stretches > 1, true},
+              {&memo->join, "join_stretches", 1, is_cpu && memo->stretches > 1, false},
               {&memo->global, "count_global", chunks, counts, true},
               {&memo->local, "count_local", chunks, counts, true},
               {&memo->make_items, "make_items", memo->space.n, sorts, true},
@@ -86,6 +94,8 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   s->chunk = ocl_larger(ocl_ceil_divide(s->n, units), device->is_cpu ? 4096 : GROUP * PER_ITEM);
   if (s->chunk > CHUNK_MOST) s->chunk = CHUNK_MOST;
   memo->groups = ocl_ceil_divide(s->n, s->chunk);
+  memo->stretch = ocl_larger(ocl_ceil_divide(s->n, STRETCHES_MOST), STRETCH_LEAST);
+  memo->stretches = device->is_cpu ? ocl_ceil_divide(s->n, memo->stretch) : 0;
   return make_kernels(memo, device, dtype, weight);
 }
 
@@ -135,6 +145,20 @@ static graft_status add_weights(const graft_exec *exec, memo *memo, const graft_
   return status == GRAFT_OK ? ocl_launch(&memo->add, exec->stream, OCL_ALL(add)) : status;
 }
 
+/* Few bins: each stretch of numbers has its own, which are joined in their order. */
+static graft_status add_stretches(const graft_exec *exec, memo *memo, const graft_args_bincount *args,
+                                  const graft_tensor_desc *out, int64_t bins, ocl_place work) {
+  const graft_tensor_desc *weights = args->weights ? args->weights : args->self; /* not looked at */
+  const int64_t part = BINS_AT_ONCE;
+  const ocl_argument count[] = {OCL_PLACE(work), OCL_TENSOR(args->self), OCL_TENSOR(weights), OCL_VALUE(bins),
+                                OCL_VALUE(memo->stretch)};
+  const ocl_argument join[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(bins), OCL_VALUE(part),
+                               OCL_VALUE(memo->stretches)};
+  graft_status status = ocl_launch(&memo->count, exec->stream, OCL_ALL(count));
+  if (status != GRAFT_OK) return status;
+  return ocl_launch_groups(&memo->join, exec->stream, (size_t)ocl_ceil_divide(bins, part), OCL_ALL(join));
+}
+
 /* Bins are shared out among a CPU's work-items, so that sums have the order of places. */
 static graft_status add_parts(const graft_exec *exec, memo *memo, const graft_args_bincount *args,
                               const graft_tensor_desc *out, int64_t bins) {
@@ -159,16 +183,19 @@ graft_status ocl_op_bincount(const graft_exec *exec, const graft_args_bincount *
   status = ocl_memo_get(exec, &memo_type, args, &memo);
   if (status != GRAFT_OK) return status;
   const uint64_t found = (uint64_t)ocl_round_up((memo->groups + 1) * (int64_t)sizeof most, 64);
-  status = ocl_workspace(exec, found + 2 * memo->plan.items_bytes + memo->plan.counts_bytes, &work);
+  const uint64_t own_bins = memo->stretches > 1 ? (uint64_t)memo->stretches * BINS_OF_STRETCH * sizeof(int64_t) : 0;
+  status = ocl_workspace(exec, found + own_bins + 2 * memo->plan.items_bytes + memo->plan.counts_bytes, &work);
   if (status == GRAFT_OK) status = find_greatest(exec, memo, args, work, &most);
   if (status != GRAFT_OK) return status;
   const bool sorts = memo->weighted && !exec->device->is_cpu;
   if (sorts && most >= UINT32_MAX) return GRAFT_UNIMPLEMENTED;
   bins = ocl_larger(bins, most + 1);
   status = host->output_shape(exec, args->out, 1, &bins, &out);
-  if (status == GRAFT_OK && exec->device->is_cpu) return add_parts(exec, memo, args, out, bins);
+  const ocl_place items = {work.buffer, work.offset + found};
+  if (status == GRAFT_OK && exec->device->is_cpu)
+    return memo->stretches > 1 && bins <= BINS_OF_STRETCH ? add_stretches(exec, memo, args, out, bins, items)
+                                                          : add_parts(exec, memo, args, out, bins);
   if (status == GRAFT_OK) status = fill_zeros(exec->stream, out, bins);
   if (status != GRAFT_OK) return status;
-  const ocl_place items = {work.buffer, work.offset + found};
   return sorts ? add_weights(exec, memo, args, out, most, items) : count(exec, memo, args, out, bins);
 }

@@ -1,6 +1,7 @@
 /* How often each whole number occurs, or what the weights of its places add up to. The head defines D, the dtype of the
- * numbers, and with weights WEIGHT, their type and that of the sums. Sums of weights are made in logical order: on a CPU
- * each work-item goes over all numbers for its own part of the bins, elsewhere places are sorted first (after core/items.cl).
+ * numbers, and with weights WEIGHT, their type and that of the sums. Sums of weights are made in an order that follows from
+ * shapes alone: on a CPU stretches of numbers have bins of their own, or, where bins are many, each work-item goes over all
+ * numbers for its own part of them; elsewhere places are sorted first (after core/items.cl).
  * Counts are whole numbers, so that it is all the same in which order they grow. */
 typedef struct {
   long n, chunk; /* a work-group has `chunk` numbers */
@@ -58,6 +59,28 @@ KERNEL add_parts(PLACE(out), CONST_PLACE(in), CONST_PLACE(weights), long bins, l
   for (long i = 0; i < space.n; i++) {
     const long bin = (long)one_in(from + i) - first;
     if (bin >= 0 && bin < size) to[bin] += FRESH(i);
+  }
+}
+
+/* A work-item has `stretch` numbers, none of them beyond the bins. */
+KERNEL count_stretches(PLACE(work), CONST_PLACE(in), CONST_PLACE(weights), long bins, long stretch, bincount_space space) {
+  __global const RAW(D) *from = CONST_POINTER(D, in);
+  const long id = (long)get_global_id(0), begin = id * stretch, end = min(begin + stretch, space.n);
+  __global SUM *to = (__global SUM *)(work + offset_work) + id * bins;
+#ifdef WEIGHT
+  __global const WEIGHT *weight = (__global const WEIGHT *)(weights + offset_weights);
+#endif
+  for (long bin = 0; bin < bins; bin++) to[bin] = 0;
+  for (long i = begin; i < end; i++) to[(long)one_in(from + i)] += FRESH(i);
+}
+
+/* All stretches' bins into one, in their order; a work-item has `part` bins. */
+KERNEL join_stretches(PLACE(out), CONST_PLACE(work), long bins, long part, long stretches) {
+  const long first = (long)get_global_id(0) * part, size = min(part, bins - first);
+  __global SUM *to = (__global SUM *)(out + offset_out) + first;
+  for (long k = 0; k < stretches; k++) {
+    __global const SUM *of = (__global const SUM *)(work + offset_work) + k * bins + first;
+    for (long bin = 0; bin < size; bin++) to[bin] = k ? to[bin] + of[bin] : of[bin];
   }
 }
 #elif !defined(WEIGHT)
