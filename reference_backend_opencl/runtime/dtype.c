@@ -107,11 +107,15 @@ static uint16_t half_bits(float value) {
   return (uint16_t)(sign | ((bits & 0x7fffffff) - 0x38000000u) >> 13);
 }
 
+static bool number_is_true(const ocl_number *number) {
+  return number->re != 0 || number->im != 0 || (number->is_int && number->i != 0);
+}
+
 void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *element) {
   float f[2] = {number->is_int ? (float)number->i : (float)number->re, (float)number->im};
   double d[2] = {number->re, number->im};
   uint16_t half;
-  uint8_t truth = number->re != 0 || number->im != 0 || (number->is_int && number->i != 0);
+  uint8_t truth = number_is_true(number);
   switch (dtype->code) {
     case GRAFT_BOOL: memcpy(element, &truth, 1); return;
     case GRAFT_F16:
@@ -201,6 +205,10 @@ double ocl_real_of_scalar(const graft_scalar *scalar, double absent) {
 size_t ocl_number_as(const ocl_number *number, const ocl_dtype *dtype, ocl_value *value) {
   /* An integer goes to f32 in one rounding, not by way of f64. */
   float re = number->is_int ? (float)number->i : (float)number->re;
+  if (dtype->code == GRAFT_BOOL) {
+    value->i64 = number_is_true(number);
+    return 4;
+  }
   switch (dtype->compute[0]) {
     case 'f':
       value->f[0] = re;

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch_graft
 
-NUMBERS = (-300, -129, -3, -1, 127, 128, 255, 256, 300, 2**31, 2**40)
+NUMBERS = (-300, -256, -129, -128, -3, -1, 127, 128, 255, 256, 300, 2**31, 2**40)
 ELEMENTS = {
     torch.uint8: (1, 2, 3, 5, 127, 128, 200, 255),
     torch.int8: (-127, -5, -1, 2, 1, 3, 5, 127),
@@ -47,6 +47,16 @@ CALLS = {
     "masked_fill": lambda x, n: x.masked_fill(x > 3, n),
     "full_like": torch.full_like,
     "pad": lambda x, n: torch.nn.functional.pad(x, (1, 1), value=n),
+    "add, alpha": lambda x, n: torch.add(x, x, alpha=n),
+    "add_, alpha": lambda x, n: x.clone().add_(x, alpha=n),
+    "add, alpha and a number": lambda x, n: torch.add(x, 3, alpha=n),
+    "sub, alpha": lambda x, n: torch.sub(x, x[0], alpha=n),
+    "rsub, alpha": lambda x, n: torch.rsub(x, 3, alpha=n),
+    "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
+    "addr, alpha": lambda x, n: torch.addr(x[:, None], x, x[:1], alpha=n),
+    "hardtanh": lambda x, n: torch.nn.functional.hardtanh(x, 0, abs(n)),
+    "_foreach_add, alpha": lambda x, n: torch._foreach_add([x, x], [x, x], alpha=n)[1],
+    "_foreach_addcmul": lambda x, n: torch._foreach_addcmul([x, x], [x, x], [x, x], value=n)[1],
     "threshold": lambda x, n: torch.nn.functional.threshold(x, n, 7),
     "addmm, beta": lambda x, n: torch.addmm(x.view(1, -1), x.view(-1, 1)[:1], x.view(1, -1), beta=n),
     "index_add": lambda x, n: x.index_add(0, torch.tensor([0, 2], device=x.device), x[:2], alpha=n),
@@ -89,6 +99,43 @@ def test_the_next_number_of_a_plan_wraps_too(device):
     for n in (3, 300, -3, 256 + 201):
         assert torch.equal((x.to(device) < n).cpu(), x < n)
         assert torch.equal(torch.ops.aten.remainder.Scalar(x.to(device), n).cpu(), torch.ops.aten.remainder.Scalar(x, n))
+
+
+def test_the_next_alpha_of_a_plan_is_looked_at_too(device):
+    x = torch.tensor([1, 100], dtype=torch.int8, device=device)
+    for n in (2, 127, -128):
+        assert torch.equal(torch.add(x, x, alpha=n).cpu(), torch.add(x.cpu(), x.cpu(), alpha=n))
+    for n in (128, -129, 2**40):
+        with pytest.raises(RuntimeError, match="alpha is .* i8 can't hold"):
+            torch.add(x, x, alpha=n)
+    with pytest.raises(RuntimeError, match="alpha is -128, whose opposite i8 can't hold"):
+        torch.sub(x, x, alpha=-128)
+
+
+def test_floating_numbers_beside_integers(device):
+    x = torch.tensor([1, 2, 3], dtype=torch.int32)
+    calls = {
+        "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
+        "hardtanh": lambda x, n: torch.nn.functional.hardtanh(x, 0, n),
+        "foreach": lambda x, n: torch._foreach_addcmul([x], [x], [x], value=n)[0],
+    }
+    for name, call in calls.items():
+        for n in (2.5, 1e10, 1e39, float("inf"), float("nan")):
+            assert agree(outcome(call, x.to(device), n), outcome(call, x, n)), (name, n)
+
+
+def test_numbers_as_truth_values(device):
+    x = torch.tensor([True, False, True])
+    calls = {
+        "add": lambda x, n: torch.add(x, x, alpha=int(n)),
+        "masked_fill": lambda x, n: x.masked_fill(~x, n),
+        "fill_diagonal_": lambda x, n: torch.zeros(3, 3, dtype=torch.bool, device=x.device).fill_diagonal_(n),
+        "scatter": lambda x, n: x.scatter(0, torch.tensor([1], device=x.device), n),
+        "index_add": lambda x, n: x.index_add(0, torch.tensor([1], device=x.device), x[:1], alpha=int(n)),
+    }
+    for name, call in calls.items():
+        for n in (0, -1, 2**40, 0.5) + (() if "add" in name else (float("inf"), float("nan"))):
+            assert torch.equal(call(x.to(device), n).cpu(), call(x, n)), (name, n)
 
 
 @pytest.mark.parametrize("dtype", (torch.int8, torch.int16, torch.int32, torch.int64), ids=str)

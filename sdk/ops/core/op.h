@@ -46,6 +46,9 @@ typedef struct op_call {
 } op_call;
 
 typedef graft_status (*op_infer_fn)(op_call *call);
+/* Refuses a late number (OP_LATE_NUMBERS) of a call that has been through its rule, as it was given. args are complete;
+ * the call's own tensors are those of another call. */
+typedef graft_status (*op_bind_fn)(const op_call *call, const graft_value *args, int arg, const graft_value *number);
 /* Makes call->nouts results from completed arguments, which it may make canonical for the gradient. Given a tensor
  * without memory, it gives such results. */
 typedef graft_status (*op_host_fn)(op_call *call, graft_tensor **outs);
@@ -126,6 +129,7 @@ typedef struct op_def {
   uint32_t op_id;
   const char *roles;
   op_infer_fn infer;
+  op_bind_fn bind;           /* NULL: any late number will do */
   op_host_fn host;           /* a view, or memory as it comes: done by the host alone, without a rule and a slot */
   op_decompose_fn decompose; /* NULL: none */
   op_vjp_fn vjp;             /* NULL: not differentiable */
@@ -208,6 +212,9 @@ graft_dtype op_promote_tensors(const op_call *call);
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
+/* The same of the value that an argument has or is to have, for integer dtypes alone: floating ones take any number
+ * that stands beside their operands. */
+graft_status op_integer_holds(const op_call *call, int arg, const graft_value *value, graft_dtype dtype);
 /* An argument's value as it takes part in the call: an integer that promotes with tensors is brought to the dtype
  * computed in, modulo 2 to its bits, as PyTorch makes an element of it; else kernels that compute in wider integers
  * would have another result. The call has been through its rule. */

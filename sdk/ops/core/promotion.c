@@ -85,22 +85,31 @@ graft_value op_wrapped_number(const op_call *call, int arg, graft_value value) {
   return value;
 }
 
-graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
-  graft_scalar number = op_scalar(call, arg);
+static graft_status number_fits(const op_call *call, int arg, graft_scalar number, graft_dtype dtype) {
   if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;
   dt_value value = dt_scalar_value(&number);
   long double most = dt_largest(dtype);
   bool integral = dt_is_integral(dtype, false);
   bool has_infinity = !integral && dtype != GRAFT_F8_E4M3FN;
   bool wraps = integral && dt_is_unsigned(dtype) && dt_is_integral(number.dtype, false);
+  long double least = wraps || !integral ? -most : dt_is_unsigned(dtype) ? 0 : -most - 1;
   bool fits = !(value.im != 0 && !dt_is_complex(dtype));
   if (isnan(value.re))
     fits &= !integral;
   else if (isinf(value.re))
     fits &= has_infinity;
   else
-    fits &= value.re <= most && value.re >= (integral && dt_is_unsigned(dtype) && !wraps ? 0 : -most - integral);
+    fits &= value.re <= most && value.re >= least;
   if (fits) return GRAFT_OK;
   return op_error(call, "%s is %Lg%s, which %s can't hold", call->schema->args[arg].name, value.re,
                   value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
+}
+
+graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
+  return number_fits(call, arg, op_scalar(call, arg), dtype);
+}
+
+graft_status op_integer_holds(const op_call *call, int arg, const graft_value *value, graft_dtype dtype) {
+  bool asked = dt_is_integral(dtype, false) && value->kind == GRAFT_VALUE_SCALAR;
+  return asked ? number_fits(call, arg, value->as.scalar, dtype) : GRAFT_OK;
 }

@@ -38,7 +38,7 @@ static graft_status canonical_factor(op_call *c, int arg) {
   if (dt_is_complex(factor->dtype)) {
     return op_error(c, "%s is complex and the tensors are %s", c->schema->args[arg].name, graft_dtype_name(c->compute));
   }
-  graft_status status = dt_is_integral(c->compute, false) ? op_number_fits(c, arg, c->compute) : GRAFT_OK;
+  graft_status status = op_integer_holds(c, arg, &c->args[arg], c->compute);
   if (status) return status;
   if (dt_is_integral(c->compute, true)) *factor = graft_scalar_int((int64_t)value.re);
   return GRAFT_OK;

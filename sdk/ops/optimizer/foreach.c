@@ -77,6 +77,19 @@ static graft_status infer_each(op_call *c) {
   return status;
 }
 
+/* As the items' op has it. Where it decomposes the calls of that op see for themselves. */
+static graft_status bind_each(const op_call *c, const graft_value *args, int arg, const graft_value *number) {
+  graft_status status = GRAFT_OK;
+  op_call item = {.schema = op_schema_of(item_op_of(c)), .def = op_def_of(item_op_of(c))};
+  const graft_value *self = op_value_named(c->schema, args, "self");
+  if (c->decompose_only || !item.def->bind || self->kind != GRAFT_VALUE_TENSORS) return status;
+  for (uint32_t i = 0; !status && i < self->count; i++) {
+    item.compute = self->as.tensors[i]->dtype;
+    status = item.def->bind(&item, args, arg, number);
+  }
+  return status;
+}
+
 /* outs[i] is given only where items must be written in order. */
 static void decompose_each(fx *s, const op_call *c, graft_tensor **outs) {
   uint32_t count = 0;
@@ -164,10 +177,11 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
   }
 }
 
-#define EACH(name, roles_, item)                                                                                  \
-  {                                                                                                               \
-    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .decompose = decompose_each,          \
-    .flags = OP_ITEM_BY_ITEM | OP_LATE_NUMBERS, .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item \
+#define EACH(name, roles_, item)                                                               \
+  {                                                                                            \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .bind = bind_each, \
+    .decompose = decompose_each, .flags = OP_ITEM_BY_ITEM | OP_LATE_NUMBERS,                   \
+    .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item                          \
   }
 
 static const op_def defs[] = {

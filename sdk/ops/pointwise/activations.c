@@ -125,7 +125,17 @@ static graft_status check_celu(op_call *c) {
   return dt_scalar_value(&alpha).re == 0 ? op_error(c, "alpha is 0; expected another number") : GRAFT_OK;
 }
 
+/* Integers are clamped to bounds that were cut to whole numbers before they are looked at. */
+static void cut_bound(op_call *c, int arg) {
+  dt_value bound = dt_scalar_value(&c->args[arg].as.scalar);
+  if (fabsl(bound.re) < 0x1p63L) c->args[arg].as.scalar = graft_scalar_int((int64_t)bound.re);
+}
+
 static graft_status check_hardtanh(op_call *c) {
+  if (dt_is_integral(c->compute, false)) {
+    cut_bound(c, ARG_hardtanh_min_val);
+    cut_bound(c, ARG_hardtanh_max_val);
+  }
   const in_hardtanh in = in_hardtanh_of(c->args);
   graft_scalar low = in.min_val, high = in.max_val;
   bool negative = dt_scalar_value(&low).re <= -1 || dt_scalar_value(&high).re <= -1;

@@ -25,10 +25,10 @@ REAL(lerp, fabsl(c->p[ARG_lerp_Scalar_weight]) < 0.5L ? x + c->p[ARG_lerp_Scalar
 REAL(lerp_tensor, fabsl(z) < 0.5L ? x + z * (y - x) : y - (y - x) * (1 - z))
 
 #define U(v) ((uint64_t)(v)) /* in which arithmetic wraps */
-INTEGER(add, (int64_t)(U(x) + U((int64_t)c->p[ARG_add_Tensor_alpha]) * U(y)))
-INTEGER(sub, (int64_t)(U(x) - U((int64_t)c->p[ARG_sub_Tensor_alpha]) * U(y)))
+INTEGER(add, (int64_t)(U(x) + U(pw_whole(c, ARG_add_Tensor_alpha)) * U(y)))
+INTEGER(sub, (int64_t)(U(x) - U(pw_whole(c, ARG_sub_Tensor_alpha)) * U(y)))
 INTEGER(mul, (int64_t)(U(x) * U(y)))
-INTEGER(addcmul, (int64_t)(U(x) + U((int64_t)c->p[ARG_addcmul_value]) * U(y) * U(z)))
+INTEGER(addcmul, (int64_t)(U(x) + U(pw_whole(c, ARG_addcmul_value)) * U(y) * U(z)))
 COMPLEX(add, x + pw_number(c, ARG_add_Tensor_alpha) * y)
 COMPLEX(sub, x - pw_number(c, ARG_sub_Tensor_alpha) * y)
 COMPLEX(mul, x *y)
@@ -399,7 +399,8 @@ static graft_tensor *compose_lerp(fx *s, const graft_value *v) {
 
 static const op_def defs[] = {
     PW(ADD_TENSOR, "bb", OP_LATE_NUMBERS, vjp_add, 0, .promo = PW_SAME, .check = check_alpha, RIC(add)),
-    PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .check = check_sub, RIC(sub)),
+    PW(SUB_TENSOR, "bb", OP_LATE_NUMBERS, vjp_sub, 0, .promo = PW_SAME, .refuse = PW_OPPOSITE, .check = check_sub,
+       RIC(sub)),
     PW(MUL_TENSOR, "bb", 0, vjp_mul, SAVE_X | SAVE_Y, .promo = PW_SAME, RIC(mul)),
     PW(DIV_TENSOR, "bb", 0, vjp_div, SAVE_X | SAVE_Y, .promo = PW_FLOAT, RC(div)),
     PW_BY(DIV_TENSOR_MODE, decompose_div_mode, "bb", 0, vjp_div_mode, SAVE_X | SAVE_Y, .promo = PW_SAME,
@@ -429,7 +430,7 @@ static const op_def defs[] = {
     PW(LERP_TENSOR, "bbb", 0, vjp_lerp_tensor, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME,
        .refuse = PW_NO_BOOL | PW_NO_INT, .check = check_lerp_tensor, RC(lerp_tensor)),
     PW_FORM(ADD_SCALAR, ADD_TENSOR, vjp_add, .promo = PW_SAME, .check = check_alpha),
-    PW_FORM(SUB_SCALAR, SUB_TENSOR, vjp_sub, .promo = PW_SAME, .check = check_sub),
+    PW_FORM(SUB_SCALAR, SUB_TENSOR, vjp_sub, .promo = PW_SAME, .refuse = PW_OPPOSITE, .check = check_sub),
     PW_FORM(MUL_SCALAR, MUL_TENSOR, vjp_mul, .promo = PW_SAME),
     PW_FORM(DIV_SCALAR, DIV_TENSOR, vjp_div, .promo = PW_FLOAT),
     PW_FORM(DIV_SCALAR_MODE, DIV_TENSOR_MODE, vjp_div_mode, .promo = PW_SAME, .check = check_div_mode),

@@ -27,8 +27,9 @@ typedef enum pw_promo {
  * it. */
 typedef enum pw_operands { PW_TENSORS, PW_FIRST, PW_FIRST_TWO, PW_FIRST_THREE, PW_BEHIND_FIRST } pw_operands;
 
-/* What is refused, by the category of the promoted dtype; and how the result's strides differ from TensorIterator's for
- * these operands: those of empty_like(first operand), or row-major. */
+/* What is refused, by the category of the promoted dtype; how the result's strides differ from TensorIterator's for
+ * these operands: those of empty_like(first operand), or row-major; and that it is alpha's opposite which integers must
+ * hold. */
 enum {
   PW_NO_BOOL = 1,
   PW_NO_INT = 2,
@@ -38,7 +39,8 @@ enum {
   PW_INTEGERS = PW_NO_FLOAT | PW_NO_COMPLEX,
   PW_NUMBERS = PW_NO_BOOL | PW_NO_COMPLEX,
   PW_LIKE = 16,
-  PW_CONTIGUOUS = 32
+  PW_CONTIGUOUS = 32,
+  PW_OPPOSITE = 64
 };
 
 /* --- reference kernels: one function a value --- */
@@ -193,17 +195,19 @@ typedef struct pw_row {
 } pw_row;
 
 graft_status pw_infer(op_call *call);
+graft_status pw_bind(const op_call *call, const graft_value *args, int arg, const graft_value *number);
 void pw_decompose_form(fx *s, const op_call *call, graft_tensor **outs);
 void pw_decompose_composed(fx *s, const op_call *call, graft_tensor **outs);
 graft_status pw_reference(const graft_exec *exec, const void *args);
 
 /* The rest are fields of pw_row. */
-#define PW_BY(op, decompose_, roles_, flags_, vjp_, saves_, ...)                                                     \
-  {                                                                                                                  \
-    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | (flags_), .vjp = vjp_,  \
-    .saves = saves_, .infer = pw_infer, .reference = pw_reference, .decompose = decompose_, .row = &(const pw_row) { \
-      __VA_ARGS__                                                                                                    \
-    }                                                                                                                \
+#define PW_BY(op, decompose_, roles_, flags_, vjp_, saves_, ...)                                                    \
+  {                                                                                                                 \
+    .op_id = GRAFT_OP_##op, .roles = roles_, .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | (flags_), .vjp = vjp_, \
+    .saves = saves_, .infer = pw_infer, .bind = pw_bind, .reference = pw_reference, .decompose = decompose_,        \
+    .row = &(const pw_row) {                                                                                        \
+      __VA_ARGS__                                                                                                   \
+    }                                                                                                               \
   }
 #define PW(op, roles_, flags_, vjp_, saves_, ...) PW_BY(op, NULL, roles_, flags_, vjp_, saves_, __VA_ARGS__)
 #define PW_COMPOSED(op, roles_, flags_, vjp_, saves_, ...) \
@@ -214,7 +218,7 @@ graft_status pw_reference(const graft_exec *exec, const void *args);
   {                                                                                                              \
     .op_id = GRAFT_OP_##op, .roles = "b",                                                                        \
     .flags = OP_ELEMENTWISE | OP_PROMOTES_NUMBERS | OP_NO_WIDEN | OP_NUMBER_FORM | OP_LATE_NUMBERS, .vjp = vjp_, \
-    .infer = pw_infer, .decompose = pw_decompose_form, .row = &(const pw_row) {                                  \
+    .infer = pw_infer, .bind = pw_bind, .decompose = pw_decompose_form, .row = &(const pw_row) {                 \
       .tensor_form = GRAFT_OP_##form, .operands = PW_FIRST_TWO, __VA_ARGS__                                      \
     }                                                                                                            \
   }

@@ -28,15 +28,26 @@ static graft_status check_real_numbers(const op_call *c) {
   return GRAFT_OK;
 }
 
-/* An integer that stands beside the operands must be one that integer operands can hold, too; what stands in an
- * operand's place wraps. Late numbers are not looked at. */
+/* A number that stands beside the operands must be one that integer operands can hold, too; what stands in an operand's
+ * place wraps. */
+graft_status pw_bind(const op_call *c, const graft_value *args, int arg, const graft_value *number) {
+  (void)args;
+  const pw_row *row = c->def->row;
+  const op_schema *form = row->tensor_form ? op_schema_of(row->tensor_form) : c->schema;
+  if (form->args[arg].kind != OPK_SCALAR) return GRAFT_OK;
+  graft_value held = *number;
+  bool negates = row->refuse & PW_OPPOSITE && held.kind == GRAFT_VALUE_SCALAR && held.as.scalar.dtype == GRAFT_I64;
+  if (negates) held.as.scalar.value.i = (int64_t)(0 - (uint64_t)held.as.scalar.value.i);
+  graft_status status = op_integer_holds(c, arg, &held, c->compute);
+  if (!status || !negates) return status;
+  return op_error(c, "%s is %lld, whose opposite %s can't hold", c->schema->args[arg].name,
+                  (long long)number->as.scalar.value.i, graft_dtype_name(c->compute));
+}
+
 static graft_status check_numbers_fit(const op_call *c) {
   graft_status status = GRAFT_OK;
-  if (c->def->flags & OP_LATE_NUMBERS || !dt_is_integral(c->compute, false)) return status;
-  for (int i = X + 1; !status && i < c->schema->nargs; i++) {
-    bool whole = c->schema->args[i].kind == OPK_SCALAR && op_scalar(c, i).dtype == GRAFT_I64;
-    if (whole) status = op_number_fits(c, i, c->compute);
-  }
+  if (c->def->flags & OP_LATE_NUMBERS) return status; /* when they are bound */
+  for (int i = X + 1; !status && i < c->schema->nargs; i++) status = pw_bind(c, c->args, i, &c->args[i]);
   return status;
 }
 

@@ -53,8 +53,8 @@ graft_status sct_infer_along(op_call *c, bool adds) {
 static graft_status infer_index_add(op_call *c) {
   graft_status status = sct_infer_along(c, true);
   if (!status) status = check_alpha(c);
-  const graft_dtype dtype = op_tensor(c, ARG_index_add_self)->dtype;
-  return status || !dt_is_integral(dtype, false) ? status : op_number_fits(c, ARG_index_add_alpha, dtype);
+  if (status) return status;
+  return op_integer_holds(c, ARG_index_add_alpha, &c->args[ARG_index_add_alpha], c->compute);
 }
 static graft_status infer_index_copy(op_call *c) {
   return sct_infer_along(c, false);
