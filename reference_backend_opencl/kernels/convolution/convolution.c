@@ -169,9 +169,8 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
     ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
     ocl_text_add(&head, "#define TAPS %d\n", (int)taps);
-  graft_status status =
-      ocl_kernel_make(kernel, device, &head, "convolution/space convolution/gaps convolution/convolution", name);
-  return status;
+  return ocl_kernel_make(kernel, device, &head,
+                         "convolution/space convolution/gaps convolution/sums convolution/convolution", name);
 }
 
 /* So many work-items, and the struct as the kernel's last argument. */
@@ -228,7 +227,10 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
   if (served == GRAFT_OK && gaps && !f->exact) return ocl_gaps_make(&f->mend, device, dtype, &s, true);
   if (served != GRAFT_UNIMPLEMENTED) return served;
   const form form = forward_form(device, dtype, &s);
-  const int64_t tile = form.tile;
+  const int64_t tile = form.tile, width = s.out_size[2];
+  served = is_small(device, &s, tile) ? GRAFT_UNIMPLEMENTED
+                                      : ocl_strips_forward(f, device, dtype, s, vector_for(device, width));
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   if (form.pitch) lay_plane(&s, &form);
   set_rows(&s, &form);
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
@@ -258,8 +260,8 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const gr
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
   const ocl_argument convolve[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
                                    OCL_VALUE(has_bias)};
-  if (f->direct) {
-    status = ocl_f32_forward_run(exec, f, work, in, weight, bias, out);
+  if (f->run) {
+    status = f->run(exec, f, work, in, weight, bias, out);
   } else {
     status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
     if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
@@ -304,7 +306,10 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   if (served != GRAFT_UNIMPLEMENTED) return served;
   const int64_t enough = 32; /* vectors summed before they are added to the others */
   const form form = gradient_form(device, &s);
-  const int64_t tile = form.tile;
+  const int64_t tile = form.tile, width = s.out_size[2];
+  served = is_small(device, &s, tile) ? GRAFT_UNIMPLEMENTED
+                                      : ocl_strips_weight(g, device, dtype, s, vector_for(device, width));
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   ocl_space outs = outs_of(&s);
   if (form.pitch) {
     lay_plane(&s, &form);
@@ -345,8 +350,8 @@ static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, c
   const ocl_argument gradient[] = {OCL_TENSOR(weight), OCL_PLACE(work), OCL_VALUE(at_outs), OCL_VALUE(g->out_row),
                                    OCL_VALUE(at_parts)};
   const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_BUFFER(work.buffer), OCL_VALUE(at_parts)};
-  if (g->direct) {
-    status = ocl_f32_weight_run(exec, g, work, in, out, weight);
+  if (g->run) {
+    status = g->run(exec, g, work, in, out, weight);
   } else {
     status = ocl_launch(&g->rows, exec->stream, OCL_ALL(rows));
     if (status == GRAFT_OK) status = ocl_launch(&g->outs, exec->stream, OCL_ALL(outs));

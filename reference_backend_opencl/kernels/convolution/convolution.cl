@@ -1,4 +1,4 @@
-/* Convolutions, over three spatial dimensions, after space.cl and gaps.cl. Rows of the input are first packed: cast, padded with
+/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl and sums.cl. Rows of the input are first packed: cast, padded with
  * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
  * side by side, whatever stride, dilation and padding are. What those zeros spoil, gaps.cl mends.
  *
@@ -8,21 +8,6 @@
  * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), MANY_TAPS (where that is large:
  * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result), WIDE (vectors side by side of each) and FORWARD for the convolution itself,
  * which is also the gradient of its input; else the gradients of weight and bias are made. */
-/* Of single values, and by a mask. */
-#ifdef CLASS_FLOAT
-#define ADD1(a, b) ((a) + (b))
-#else
-#define ADD1(a, b) ((CT)((UT)(a) + (UT)(b)))
-#endif
-#define SELECT(mask, a, b) ((mask) != (VM)0 ? (a) : (b))
-
-static CT total(VT v) {
-  CT lanes[VEC], sum = (CT)0;
-  VSTORE(v, lanes);
-  for (int j = 0; j < VEC; j++) sum = ADD1(sum, lanes[j]);
-  return sum;
-}
-
 /* ---- Packing ---- */
 
 /* VEC elements of a row of `size`, of which the first is `place`: 0 outside it. */
@@ -380,20 +365,6 @@ KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, u
       }
     }
   }
-}
-
-KERNEL sum_splits(PLACE(weight), __global const uchar *work, ulong offset_parts, space s) {
-  long all = s.groups * s.out_channels * s.in_channels * s.taps[0] * s.taps[1] * TAPS, i = get_global_id(0);
-  if (i >= all) return;
-  __global const CT *parts = (__global const CT *)(work + offset_parts);
-  /* Sums of a span are added to those of the others: rounding errors grow with the longer of the two. */
-  CT sum = (CT)0;
-  for (long split = 0; split < s.splits;) {
-    CT span = (CT)0;
-    for (long end = min(split + 32, s.splits); split < end; split++) span = ADD1(span, parts[split * all + i]);
-    sum = ADD1(sum, span);
-  }
-  put_value(POINTER(D, weight) + i, (VT)sum, 1);
 }
 
 /* The gradient of a bias: the sum of a channel over all images, on GPUs by a work-group. */

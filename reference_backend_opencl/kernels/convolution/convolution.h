@@ -21,22 +21,28 @@ typedef struct ocl_space {
 } ocl_space;
 
 /* A convolution of either kind. */
-typedef struct ocl_forward {
+typedef struct ocl_forward ocl_forward;
+struct ocl_forward {
   ocl_kernel rows, weights, convolve, sum, mend; /* sum (of f32.c) and mend (gaps.cl): only where there is a need */
   uint64_t skip_weights, bytes;                  /* the packed weights begin skip_weights bytes after the rows */
   uint64_t skip_sums;                            /* of f32.c */
-  bool direct;                                   /* by f32.c, without packed rows */
   bool exact;                                    /* nothing is multiplied but elements */
-} ocl_forward;
+  /* Of a way without packed rows; else NULL. */
+  graft_status (*run)(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
+                      const graft_tensor_desc *weight, const graft_tensor_desc *bias, const graft_tensor_desc *out);
+};
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
-typedef struct ocl_weight_gradient {
+typedef struct ocl_weight_gradient ocl_weight_gradient;
+struct ocl_weight_gradient {
   ocl_kernel rows, outs, gradient, sum, mend;
   uint64_t skip_outs, skip_parts, bytes;
   int64_t out_row;
-  bool sums;          /* parts, by `sum` */
-  bool direct, exact; /* as above */
-} ocl_weight_gradient;
+  bool sums;  /* parts, by `sum` */
+  bool exact; /* as above */
+  graft_status (*run)(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work, const graft_tensor_desc *in,
+                      const graft_tensor_desc *out, const graft_tensor_desc *weight);
+};
 
 /* Whether tensor cores serve a convolution of `dtype`: then its packing, its product and its sum are planned. Else
  * GRAFT_UNIMPLEMENTED, and nothing is. */
@@ -44,15 +50,14 @@ graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_
 graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
                                const ocl_space *s);
 
-/* The same for the kernels of f32 on GPUs, which run by themselves. */
+/* The same for the kernels of f32 on GPUs. */
 graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
 graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
-graft_status ocl_f32_forward_run(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                 const graft_tensor_desc *out);
-graft_status ocl_f32_weight_run(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
-                                const graft_tensor_desc *in, const graft_tensor_desc *out,
-                                const graft_tensor_desc *weight);
+
+/* The same for those that CPUs make strip by strip, in vectors of `vec`; they mend what zeros have spoiled, too. */
+graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s, int64_t vec);
+graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                               int64_t vec);
 
 /* Whether zeros may make results NaN, of a convolution and of the gradient of its weight: those of places where a
  * window meets no element. */

@@ -132,10 +132,39 @@ static graft_status make_alone(ocl_kernel *kernel, graft_device *device, const o
   return ocl_kernel_make(kernel, device, &head, "convolution/window convolution/depthwise", entry);
 }
 
+static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
+                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
+                                const graft_tensor_desc *out) {
+  uint64_t at_steps = work.offset + f->skip_weights, at_sums = work.offset + f->skip_sums;
+  int64_t has_bias = bias != NULL;
+  const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
+  const ocl_argument alone[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
+                                OCL_VALUE(has_bias)};
+  if (!f->weights.handle) return ocl_launch(&f->convolve, exec->stream, OCL_ALL(alone));
+  const ocl_argument weights[] = {OCL_PLACE(work), OCL_VALUE(at_steps), OCL_TENSOR(weight)};
+  const ocl_argument convolve[] = {OCL_TENSOR(out),    OCL_TENSOR(in),   OCL_PLACE(work),    OCL_VALUE(at_steps),
+                                   OCL_VALUE(at_sums), OCL_TENSOR(some), OCL_VALUE(has_bias)};
+  const ocl_argument sum[] = {OCL_TENSOR(out), OCL_BUFFER(work.buffer), OCL_VALUE(at_sums), OCL_TENSOR(some),
+                              OCL_VALUE(has_bias)};
+  graft_status status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
+  if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+  return status == GRAFT_OK && f->sum.handle ? ocl_launch(&f->sum, exec->stream, OCL_ALL(sum)) : status;
+}
+
+static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
+                               const graft_tensor_desc *in, const graft_tensor_desc *out,
+                               const graft_tensor_desc *weight) {
+  const ocl_argument gradient[] = {OCL_TENSOR(in), OCL_TENSOR(out), OCL_PLACE(work)};
+  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_PLACE(work)};
+  graft_status status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
+  return status == GRAFT_OK ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
+}
+
 static graft_status prepare_alone(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   const window w = window_of(s);
   const int64_t fours = ocl_ceil_divide(s->out_size[2], FOUR) * s->out_size[1] * s->out_size[0];
-  f->direct = f->exact = true;
+  f->exact = true;
+  f->run = run_forward;
   f->bytes = sizeof(float); /* of no use */
   graft_status status = make_alone(&f->convolve, device, dtype, s, "#define FORWARD\n", "depthwise");
   return status == GRAFT_OK ? set_window(&f->convolve, &w, s->batch * s->groups * s->out_channels * fours, LOCAL)
@@ -149,7 +178,8 @@ static graft_status prepare_alone_weight(ocl_weight_gradient *g, graft_device *d
   int64_t wanted = ocl_ceil_divide(ALONE_GROUPS * (int64_t)device->compute_units, channels);
   w.split_depth = ocl_ceil_divide(s->batch, wanted < s->batch ? wanted : s->batch);
   w.splits = ocl_ceil_divide(s->batch, w.split_depth);
-  g->direct = g->exact = true;
+  g->exact = true;
+  g->run = run_weight;
   g->bytes = aligned(weights * w.splits, sizeof(float));
   graft_status status = make_alone(&g->gradient, device, dtype, s, "", "depthwise_weight");
   if (status == GRAFT_OK) status = make_alone(&g->sum, device, dtype, s, "", "sum_splits");
@@ -177,7 +207,7 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
   w.splits = ocl_ceil_divide(w.depth, w.split_depth);
   const int64_t results = s->batch * s->groups * s->out_channels * volume(s->out_size);
   const int64_t weights = w.phases * w.groups * w.depth * w.width;
-  f->direct = true;
+  f->run = run_forward;
   f->skip_weights = aligned(weights, sizeof(float)); /* of the steps */
   f->skip_sums = f->skip_weights + aligned(w.phases * (w.depth + 2 * TAPS_MOST), 2 * sizeof(int32_t));
   f->bytes = f->skip_sums + (w.splits > 1 ? aligned(w.splits * results, sizeof(float)) : 0);
@@ -189,25 +219,6 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
   if (status == GRAFT_OK && w.splits > 1) status = set_window(&f->sum, &w, results, LOCAL);
   const int64_t groups = w.panels_m * w.panels_n * w.groups * w.phases * w.splits;
   return status == GRAFT_OK ? set_window(&f->convolve, &w, groups * tile.lanes, tile.lanes) : status;
-}
-
-graft_status ocl_f32_forward_run(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                 const graft_tensor_desc *out) {
-  uint64_t at_steps = work.offset + f->skip_weights, at_sums = work.offset + f->skip_sums;
-  int64_t has_bias = bias != NULL;
-  const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
-  const ocl_argument alone[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
-                                OCL_VALUE(has_bias)};
-  if (!f->weights.handle) return ocl_launch(&f->convolve, exec->stream, OCL_ALL(alone));
-  const ocl_argument weights[] = {OCL_PLACE(work), OCL_VALUE(at_steps), OCL_TENSOR(weight)};
-  const ocl_argument convolve[] = {OCL_TENSOR(out),    OCL_TENSOR(in),   OCL_PLACE(work),    OCL_VALUE(at_steps),
-                                   OCL_VALUE(at_sums), OCL_TENSOR(some), OCL_VALUE(has_bias)};
-  const ocl_argument sum[] = {OCL_TENSOR(out), OCL_BUFFER(work.buffer), OCL_VALUE(at_sums), OCL_TENSOR(some),
-                              OCL_VALUE(has_bias)};
-  graft_status status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
-  if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
-  return status == GRAFT_OK && f->sum.handle ? ocl_launch(&f->sum, exec->stream, OCL_ALL(sum)) : status;
 }
 
 graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
@@ -223,20 +234,11 @@ graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const 
   w.split_depth = ocl_round_up(ocl_ceil_divide(depth, tile.splits), tile.step);
   w.splits = ocl_ceil_divide(depth, w.split_depth);
   const int64_t weights = s->groups * s->out_channels * columns;
-  g->direct = true;
+  g->run = run_weight;
   g->bytes = aligned(weights * w.splits, sizeof(float));
   graft_status status = make_kernel(&g->gradient, device, dtype, &w, &tile, "", "weight_gradient");
   if (status == GRAFT_OK) status = make_kernel(&g->sum, device, dtype, &w, &tile, "", "sum_splits");
   if (status == GRAFT_OK) status = set_window(&g->sum, &w, weights, LOCAL);
   const int64_t groups = w.panels_m * w.panels_n * w.groups * w.splits;
   return status == GRAFT_OK ? set_window(&g->gradient, &w, groups * tile.lanes, tile.lanes) : status;
-}
-
-graft_status ocl_f32_weight_run(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
-                                const graft_tensor_desc *in, const graft_tensor_desc *out,
-                                const graft_tensor_desc *weight) {
-  const ocl_argument gradient[] = {OCL_TENSOR(in), OCL_TENSOR(out), OCL_PLACE(work)};
-  const ocl_argument sum[] = {OCL_TENSOR(weight), OCL_PLACE(work)};
-  graft_status status = ocl_launch(&g->gradient, exec->stream, OCL_ALL(gradient));
-  return status == GRAFT_OK ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
 }

@@ -5,6 +5,7 @@
  * After space.cl, in the program of the product or in one of its own; the head defines D and, for a convolution, FORWARD: else it is the gradient of a weight. */
 /* The element of a dimension at a place; -1: there is none. */
 static long element_at(long place, long div, long size) {
+  if (div == 1) return place >= 0 && place < size ? place : -1;
   long i = place / div;
   return place >= 0 && i < size && i * div == place ? i : -1;
 }
