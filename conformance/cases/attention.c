@@ -203,15 +203,15 @@ static const cf_op cf_attention_ops[] = {
     {CF_FORWARD,
      CF_TEXTS("s T[2,3,5,16] T[2,3,13,16] T[2,3,13,16]", "m T[1,2,17,8] T[1,2,17,8] T[1,2,17,8] _ 0.0 true",
               "m T[2,3,5,16] T[2,3,13,16] T[2,3,13,7] T[5,13]",
-              "m T[2,3,5,3] T[2,3,33,3] T[2,3,33,3] T[2,1,5,33] 0.0 true scale=0.5",
+              "s T[2,3,5,3] T[2,3,33,3] T[2,3,33,3] T[2,1,5,33] 0.0 true scale=0.5",
               "m T[1,1,1,1] T[1,1,1,1] T[1,1,1,1]", "m T[2,2,3,33] T[2,2,129,33] T[2,2,129,33] T[1,2,1,129]",
-              "m T[0,3,5,4] T[0,3,7,4] T[0,3,7,4]", "m T[1,2,37,20] T[1,2,70,20] T[1,2,70,13]",
+              "s T[0,3,5,4] T[0,3,7,4] T[0,3,7,4]", "m T[1,2,37,20] T[1,2,70,20] T[1,2,70,13]",
               "m T[2,1,45,9] T[2,1,45,9] T[2,1,45,9] _ 0.0 true", "m T[1,1,12,5] T[1,1,9,5] T[1,1,9,3] T[12,9]",
               "f T[2,4,65,64] T[2,4,65,64] T[2,4,65,64] _ 0.0 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_attention)},
     /* Enough for a GPU's tiles, and few rows of many columns. */
     {CF_FORWARD,
-     CF_TEXTS("m T[1,1,70,20] T[1,1,90,20] T[1,1,90,13] T[70,90] 0.0 true", "m T[2,2,3,33] T[2,2,257,33] T[2,2,257,9]",
+     CF_TEXTS("m T[1,1,70,20] T[1,1,90,20] T[1,1,90,13] T[70,90] 0.0 true", "s T[2,2,3,33] T[2,2,257,33] T[2,2,257,9]",
               "m T[1,2,5,40] T[1,2,200,40] T[1,2,200,40] _ 0.25 true"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_attention), CF_VALUES, CF_NO_ADJOINT, CF_G_NONE},
     {CF_FORWARD "_backward",
@@ -237,7 +237,7 @@ static const cf_op cf_attention_ops[] = {
          "true i64[]=0 i64[]=0",
          "m T[1,3,131,64] T[1,3,131,31] T[1,3,45,31] T[1,3,45,64] T[3,1,45] [1,1,1,1] T[1,3,131,64] f32[1,3,131]+ _ _ "
          "131 45 0.25 false i64[]=77 i64[]=8",
-         "m T[2,1,16,35] T[2,1,16,62] T[2,1,100,62] T[2,1,100,35] T[16,100] [0,0,1,0] T[2,1,16,35] f32[2,1,16]+ _ _ 16 "
+         "s T[2,1,16,35] T[2,1,16,62] T[2,1,100,62] T[2,1,100,35] T[16,100] [0,0,1,0] T[2,1,16,35] f32[2,1,16]+ _ _ 16 "
          "100 0.0 false i64[]=0 i64[]=0"),
      CF_BIT(F32), CF_R_CUSTOM(cf_l_attention_backward), CF_UNIT, CF_ORDERED, CF_G_NONE},
     /* Rows of which nothing is seen, and rows of which only the last column is: of few rows, of vectors and of each

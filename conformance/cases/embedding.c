@@ -96,8 +96,8 @@ static const cf_op cf_embedding_ops[] = {
               "m T[13,129] T[5,129] i64[13]<5 i64[13]<13! i64[13]<13! 0 2"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::embedding_renorm",
-     CF_TEXTS("s T[33,17] i64[13]<33 3.0 2.0", "m T[129,5] i64[3,5]<129 2.0 1.0", "m T[13,33] i32[5]<13 1.5 inf",
-              "m T[5,17] i64[3]=-2 4.0 3.0", "m T[5,17] i64[0]<5 1.0 2.0"),
+     CF_TEXTS("s T[33,17] i64[13]<33 3.0 2.0", "m T[129,5] i64[3,5]<129 2.0 1.0", "s T[13,33] i32[5]<13 1.5 inf",
+              "m T[5,17] i64[3]=-2 4.0 3.0", "s T[5,17] i64[0]<5 1.0 2.0"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_embedding_renorm), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 

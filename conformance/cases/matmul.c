@@ -11,7 +11,7 @@ static const cf_op cf_matmul_ops[] = {
               "f T[129,1025] T[1025,33]", "f T[64,64] T[64,64]"),
      CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::bmm",
-     CF_TEXTS("s T[3,13,17] T[3,17,33]", "m T[1,1,1] T[1,1,1]", "m T[5,3,129] T[5,129,3]", "m T[3,5,0] T[3,0,7]",
+     CF_TEXTS("s T[3,13,17] T[3,17,33]", "m T[1,1,1] T[1,1,1]", "m T[5,3,129] T[5,129,3]", "s T[3,5,0] T[3,0,7]",
               "m T[0,3,5] T[0,5,7]", "m T[13,33,17] T[13,17,1]", "f T[3,129,33] T[3,33,65]"),
      CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::addmm",
@@ -49,7 +49,7 @@ static const cf_op cf_matmul_ops[] = {
     /* Few rows: stretches of K that are summed apart, by one group or by several. */
     {"aten::mm", CF_TEXTS("m T[3,1101] T[1101,141]", "m T[8,9001] T[9001,6]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_NONE},
-    {"aten::mv", CF_TEXTS("m T[5,9001] T[9001]", "m T[37,33003] T[33003]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
+    {"aten::mv", CF_TEXTS("m T[5,9001] T[9001]", "s T[37,33003] T[33003]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, K cut in two, each size of a tile,
        and lines that do not begin where 16 bytes do. */
@@ -83,7 +83,7 @@ static const cf_op cf_matmul_ops[] = {
      CF_ORDERED | CF_FACTORS, CF_G_NONE},
     {"aten::addmm", CF_TEXTS("m T[91] T[77,131] T[131,91] beta=0.5 alpha=2"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED | CF_FACTORS, CF_G_NONE},
-    {"aten::dot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
+    {"aten::dot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "s T[0] T[0]"), CF_MATMUL_DTYPES,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::vdot", CF_TEXTS("m T[33] T[33]", "m T[1025] T[1025]", "m T[1] T[1]", "m T[0] T[0]"), CF_MATMUL_DTYPES,
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},
@@ -138,9 +138,9 @@ static const cf_op cf_matmul_ops[] = {
     /* Offsets `<N!` rise by one: groups of one row, column or inner place; `=N`: one group has N, the others nothing.
      */
     {"aten::_grouped_mm",
-     CF_TEXTS("s T[33,16] T[3,16,17] i32[3]<33!", "m T[33,16] T[2,16,40] i32[2]=33", "m T[3,13,16] T[16,33] i32[3]<33!",
+     CF_TEXTS("s T[33,16] T[3,16,17] i32[3]<33!", "m T[33,16] T[2,16,40] i32[2]=33", "s T[3,13,16] T[16,33] i32[3]<33!",
               "m T[3,1,7] T[7,40] i32[3]=20", "m T[5,33] T[33,17] i32[4]<33!", "m T[5,129] T[129,3] i32[2]=129",
-              "m T[3,5,7] T[3,7,20]", "m T[0,16] T[2,16,5] i32[2]=0"),
+              "s T[3,5,7] T[3,7,20]", "m T[0,16] T[2,16,5] i32[2]=0"),
      CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(1)},
 };
 

@@ -427,7 +427,7 @@ static const cf_op cf_normalization_ops[] = {
     CF_NORM("native_batch_norm_backward", cf_l_batch_norm_backward, CF_G_NONE,
             "s T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ true 1e-05 [1,1,1]",
             "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ T[6] T[6]+ false 1e-05 [1,1,1]",
-            "m T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]",
+            "s T[13,3] T[13,3] _ _ _ T[3] T[3]+ true 1e-05 [1,0,0]",
             "m T[5,6,7] T[5,6,7] T[6] T[6] T[6]+ _ _ false 1e-05 [1,1,1]"),
 
     /* Parameters and statistics in f32 beside inputs of half types. */
@@ -445,7 +445,7 @@ static const cf_op cf_normalization_ops[] = {
     {"aten::_fused_rms_norm",
      CF_TEXTS("s T[13,33] [33] T[33] 1e-05", "m T[3,13,17] [13,17] _ 1e-05", "m T[5,129] [129] T[129] 1e-06",
               "m T[1,1025] [1025] T[1025] 1e-05", "m T[0,3] [3] T[3] 1e-05", "m T[70,16] [16] T[16] 1e-05",
-              "m T[3,1032] [1032] T[1032] 1e-05", "m T[2,9001] [9001] T[9001] 1e-05", "f T[2,3,5,17] [17] T[17] 1e-05"),
+              "m T[3,1032] [1032] T[1032] 1e-05", "s T[2,9001] [9001] T[9001] 1e-05", "f T[2,3,5,17] [17] T[17] 1e-05"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_rms_norm), CF_VALUES, CF_ORDERED, CF_G_CUSTOM(cf_g_rms_norm, 160)},
     {"aten::_fused_rms_norm_backward",
      CF_TEXTS("s T[13,33] T[13,33] [33] f32[13,1]+ T[33] [1,1]", "m T[5,129] T[5,129] [129] f32[5,1]+ _ [1,0]",

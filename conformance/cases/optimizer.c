@@ -220,7 +220,7 @@ static const cf_op cf_optimizer_ops[] = {
                  cf_l_adagrad),
 
     {"aten::_foreach_add.Scalar",
-     CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "m {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"), CF_REALS,
+     CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "s {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"), CF_REALS,
      CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     CF_EACH("sign", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO),
     CF_EACH("abs", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_MANY),
@@ -263,7 +263,7 @@ static const cf_op cf_optimizer_ops[] = {
      CF_BIT(F32) | CF_BIT(F64), CF_R_ROUNDED, CF_VALUES, CF_WIDE, CF_G_NONE},
     {"aten::_foreach_norm.Scalar",
      CF_TEXTS(
-         "s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "m {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
+         "s {T[33];T[3,5];T[1025]} 2", "m {T[129];T[];T[0]} 1", "s {T[33,17];T[13]} inf", "m {T[33];T[129]} 3",
          "m {T[3];T[13,17];T[1];T[5];T[6];T[7];T[8];T[9];T[10];T[11];T[12];T[13];T[14];T[15];T[16];T[17];T[18];T[19]} "
          "2",
          "m {T[33];T[129]} 0", "f {T[129,1025];T[1025,33];T[70000]} 2"),

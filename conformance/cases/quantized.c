@@ -76,7 +76,7 @@ static const cf_op cf_quantized_ops[] = {
               "m f8_e4m3fn[3,129] f8_e5m2[129,5] T[1] T[1,1] out_dtype=bf16",
               "m f8_e5m2[13,16] f8_e4m3fn[16,5] T[13,1] T[1,5] bias=T[5] out_dtype=f16",
               "m f8_e4m3fn[5,3] f8_e4m3fn[3,7] T[] T[]",
-              "m f8_e5m2[5,3] f8_e5m2[3,7] T[] T[] bias=T[7] scale_result=T[]",
+              "s f8_e5m2[5,3] f8_e5m2[3,7] T[] T[] bias=T[7] scale_result=T[]",
               "m f8_e4m3fn[0,3] f8_e4m3fn[3,7] T[] T[] out_dtype=f32"),
      CF_BIT(F32), CF_R_CUSTOM(cf_l_scaled), CF_VALUES, CF_NATIVE, CF_G_NONE},
     /* Enough for tiles of tensor cores. */

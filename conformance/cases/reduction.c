@@ -201,7 +201,7 @@ static const char *const cf_old_norm_texts[] = {"m T[33,17] _ [1]",
                                                 NULL};
 static const char *const cf_lse_texts[] = {
     "s T[33,17] [1]",   "m T[33,17] [0] true", "m T[7,1041] [0]", "m T[1025] [0]",     "m T[3,13,17] [0,2]",
-    "m T[13,129] [-1]", "m T[] [0]",           "m T[3,0] [1]",    "f T[129,1025] [1]", NULL};
+    "m T[13,129] [-1]", "s T[] [0]",           "m T[3,0] [1]",    "f T[129,1025] [1]", NULL};
 static const char *const cf_minmax_texts[] = {
     "m T[33,17] dim=1",   "m T[33,17]",  "m T[1025] dim=0",     "m T[33,17] dim=0 keepdim=true",
     "m T[3,13,17] dim=1", "m T[] dim=0", "f T[129,1025] dim=1", NULL};
@@ -225,7 +225,7 @@ static const char *const cf_extreme_texts[] = {"m T[33,17] [1]",           "s T[
                                                "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
                                                "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]",    NULL};
 static const char *const cf_arg_texts[] = {"m T[33,17] 1",    "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0",
-                                           "m T[3,13,17] 1",  "m T[] _",    "m T[13,129] -1",    "m T[0,3] 1",
+                                           "m T[3,13,17] 1",  "s T[] _",    "m T[13,129] -1",    "m T[0,3] 1",
                                            "f T[129,1025] 1", NULL};
 static const char *const cf_dim_texts[] = {"s T[33,17] 1",   "m T[33,17] 0 true",  "m T[1025] 0",
                                            "m T[3,13,17] 1", "m T[13,129] -1",     "m T[3,0] 1",
@@ -313,7 +313,7 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(80)},
     {"aten::linalg_vector_norm",
      CF_TEXTS("m T[33,17] 2 [1]", "m T[33,17] 3 [1]", "m T[33,17] 1 [0]", "m T[1025]", "m T[0] 2 [0]",
-              "m T[33,17] inf [1] true", "m T[33,17] -inf [1]", "m T[33,17] 0 [1]", "m T[129] -1.5"),
+              "m T[33,17] inf [1] true", "s T[33,17] -inf [1]", "m T[33,17] 0 [1]", "m T[129] -1.5"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, 0, CF_G_SELECT(96)},
     {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::all", cf_all_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
@@ -322,7 +322,7 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::min", cf_min_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_SELECT(4)},
     {"aten::max.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
-    {"aten::max.dim", CF_TEXTS("m T[300,70] 0", "m T[2,301,3] 1", "m T[5000,3]<9 0", "m T[70,2,33]<3 0"),
+    {"aten::max.dim", CF_TEXTS("m T[300,70] 0", "s T[2,301,3] 1", "m T[5000,3]<9 0", "m T[70,2,33]<3 0"),
      CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::min.dim", cf_extremum_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_SELECT(4)},
     {"aten::aminmax", cf_minmax_texts, CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
@@ -342,7 +342,7 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::logsumexp", cf_lse_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_logsumexp), CF_VALUES, CF_ORDERED,
      CF_G_CUSTOM(cf_g_logsumexp, 12)},
     {"aten::histc",
-     CF_TEXTS("s T[33,17] 10 -2 2", "m T[1025] 7", "m T[129] 5 0 1", "m T[] 3", "m T[0] 4", "m T[13]=2 4",
+     CF_TEXTS("s T[33,17] 10 -2 2", "m T[1025] 7", "m T[129] 5 0 1", "s T[] 3", "s T[0] 4", "m T[13]=2 4",
               "m T[20001] 31", "m T[129] 5000 -1 1"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_histc), CF_VALUES, 0, CF_G_NONE},
     {"aten::histc",
@@ -350,8 +350,8 @@ static const cf_op cf_reduction_ops[] = {
               "m T[33] 5000 -9 9"),
      CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::bincount",
-     CF_TEXTS("s T[129]<17", "m T[1025]<100", "m T[33]<5 _ 20", "m T[0] _ 3", "m T[1]=0", "m T[20001]<3",
-              "m T[33]<5 _ 5000", "m T[35003]<100"),
+     CF_TEXTS("s T[129]<17", "m T[1025]<100", "m T[33]<5 _ 20", "s T[0] _ 3", "m T[1]=0", "m T[20001]<3",
+              "s T[33]<5 _ 5000", "m T[35003]<100"),
      CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::bincount",
      CF_TEXTS("m i64[1025]<100 T[1025]", "m i64[33]<5000 T[33] 9000", "m i64[20001]<20001 T[20001]", "m i64[0] T[0] 3",
@@ -374,15 +374,15 @@ static const cf_op cf_reduction_ops[] = {
     /* Offsets `<N!` rise by one and leave out the first element and the last ones. */
     {"aten::segment_reduce",
      CF_TEXTS("s T[33,17] 'sum' lengths=i64[3]=11", "m T[1025] 'sum' lengths=i64[3]<300 unsafe=true initial=0.5",
-              "m T[3,13,17] 'sum' offsets=i64[3,5]<13! axis=1", "m T[12,5] 'sum' lengths=i32[4]=3",
+              "s T[3,13,17] 'sum' offsets=i64[3,5]<13! axis=1", "m T[12,5] 'sum' lengths=i32[4]=3",
               "m T[0,5] 'sum' lengths=i64[3]=0"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::segment_reduce",
-     CF_TEXTS("m T[33,17] 'mean' lengths=i64[3]=11", "m T[3,12,5] 'mean' lengths=i64[3,4]=3 axis=1 initial=2",
+     CF_TEXTS("m T[33,17] 'mean' lengths=i64[3]=11", "s T[3,12,5] 'mean' lengths=i64[3,4]=3 axis=1 initial=2",
               "m T[33] 'mean' offsets=i64[5]<33!", "m T[0,5] 'mean' lengths=i64[3]=0"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::segment_reduce",
-     CF_TEXTS("m T[33,17] 'max' lengths=i64[3]=11", "m T[1025] 'min' lengths=i64[3]<300 unsafe=true",
+     CF_TEXTS("m T[33,17] 'max' lengths=i64[3]=11", "s T[1025] 'min' lengths=i64[3]<300 unsafe=true",
               "m T[3,13,17] 'max' offsets=i64[3,5]<13! axis=1", "m T[12,5] 'min' lengths=i64[4]=3 initial=0.5",
               "m T[0,5] 'max' lengths=i64[3]=0"),
      CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},

@@ -98,7 +98,7 @@ static const cf_op cf_scan_ops[] = {
     {"aten::cumsum", CF_TEXTS("m T[5001] 0"), CF_COMPLEX | CF_INTS | CF_BIT(F16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0,
      CF_G_NONE},
     {"aten::cumsum", CF_TEXTS("m T[127,259] 1"), CF_INTS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_NONE},
-    {"aten::logcumsumexp", CF_TEXTS("m T[5001] 0", "m T[33,1037] 1"), CF_FLOATS, CF_R_CUSTOM(cf_l_logcumsumexp),
+    {"aten::logcumsumexp", CF_TEXTS("m T[5001] 0", "s T[33,1037] 1"), CF_FLOATS, CF_R_CUSTOM(cf_l_logcumsumexp),
      CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::cumprod", CF_TEXTS("m T[5001] 0", "m T[127,259] 1"), CF_INTS, CF_R_EXACT, CF_NONZERO, 0, CF_G_NONE},
     {"aten::_cummax_helper",

@@ -150,7 +150,7 @@ static const cf_op cf_softmax_ops[] = {
      CF_UNIT, 0, CF_G_NONE},
     {"aten::_masked_softmax",
      CF_TEXTS("s T[33,17] bool[33,17]", "m T[33,17] bool[33,17] 0", "m T[2,3,11,11] bool[2,11] -1 1",
-              "m T[2,3,5,5] bool[5,5] _ 0", "m T[2,3,5,5] bool[5,5] 2 0", "m T[2,2,5,5] bool[2,2,5,5] 3 2",
+              "m T[2,3,5,5] bool[5,5] _ 0", "s T[2,3,5,5] bool[5,5] 2 0", "m T[2,2,5,5] bool[2,2,5,5] 3 2",
               "m T[] bool[]=0", "m T[0,3] bool[0,3] 1", "m T[1025] bool[1025] 0"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_masked_softmax), CF_VALUES, 0, CF_G_CUSTOM(cf_g_softmax, 90)},
     /* Rows of which nothing is left are NaN. */

@@ -92,8 +92,8 @@ static void cf_l_distance_backward(const cf_check *k, uint32_t out, long double 
 
 static const cf_op cf_distance_ops[] = {
     {"aten::_cdist_forward",
-     CF_TEXTS("s T[13,5] T[17,5] 2 _", "m T[13,5] T[17,5] 1 _", "m T[3,13,33] T[3,17,33] 3 _", "m T[5,3] T[3,3] 0 _",
-              "m T[13,17] T[5,17] 1.5 1", "m T[6,300] T[17,300] 2 _", "m T[13,5] T[17,5] inf 0", "m T[3,0] T[5,0] 2 _",
+     CF_TEXTS("s T[13,5] T[17,5] 2 _", "m T[13,5] T[17,5] 1 _", "s T[3,13,33] T[3,17,33] 3 _", "m T[5,3] T[3,3] 0 _",
+              "m T[13,17] T[5,17] 1.5 1", "m T[6,300] T[17,300] 2 _", "s T[13,5] T[17,5] inf 0", "m T[3,0] T[5,0] 2 _",
               "m T[0,3] T[5,3] 2 _", "f T[33,129] T[17,129] 2.5 2"),
      CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_distance), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_distance)},
     /* What is no number counts for none at p = 0, either. */

@@ -168,7 +168,7 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m f32[33,1] T[]"), CF_BIT(C64),
      CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
     /* Truth values meet whole numbers, which decide the dtype though they have no dimensions. */
-    {"aten::add.Tensor", CF_TEXTS("m bool[33,17] 2", "m bool[33,17] T[]", "m bool[0] -3", "m bool[17] T[33,17]"),
+    {"aten::add.Tensor", CF_TEXTS("m bool[33,17] 2", "s bool[33,17] T[]", "m bool[0] -3", "m bool[17] T[33,17]"),
      CF_BIT(I64), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::mul.Tensor", CF_TEXTS("m bool[33,17] 2", "m bool[33,17] T[]", "m bool[17] T[33,17]"), CF_BIT(I64),
      CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},

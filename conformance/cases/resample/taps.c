@@ -167,7 +167,7 @@ static const cf_op cf_resample_ops[] = {
     CF_PLANES("upsample_bilinear2d_backward", CF_PROPAGATES(cf_l_linear),
               "m T[1,9,180,181] [180,181] [1,9,190,179] false"),
     CF_LINEAR("upsample_trilinear3d", "s T[2,3,3,5,2] [6,7,5] false", "m T[1,2,3,5,2] [6,7,5] true",
-              "m T[1,2,7,5,6] [3,5,4] false 0.5 1.25 0.7"),
+              "s T[1,2,7,5,6] [3,5,4] false 0.5 1.25 0.7"),
     CF_LINEAR_BACK("upsample_trilinear3d", "s T[2,3,6,7,5] [6,7,5] [2,3,3,5,2] false",
                    "m T[1,2,6,7,5] [6,7,5] [1,2,3,5,2] true", "m T[1,2,3,5,4] [3,5,4] [1,2,7,5,6] false 0.5 1.25 0.7"),
     CF_LINEAR("upsample_bicubic2d", "s T[2,3,5,7] [10,14] false", "m T[2,3,5,7] [13,17] true",
