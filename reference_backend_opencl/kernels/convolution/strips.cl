@@ -124,7 +124,7 @@ static void start_taps(long start[MOST], const space *s) {
 
 /* The rows of the window that meet some of the input: where these lie, and their first taps. */
 typedef struct {
-  long count, tap[MOST];
+  long count, number[MOST];
   __global const CT *row[MOST];
 } met_rows;
 
@@ -135,7 +135,7 @@ static void meet(met_rows *met, __global const CT *held, const space *s, const s
     for (long k1 = 0; i0 >= 0 && k1 < s->taps[1]; k1++) {
       const long i1 = element_at(o1 * s->mul[1] + s->off[1] + k1 * s->tap[1], s->div[1], s->in_size[1]);
       if (i1 < 0) continue;
-      met->tap[met->count] = (k0 * s->taps[1] + k1) * s->taps[2];
+      met->number[met->count] = (k0 * s->taps[1] + k1) * s->taps[2];
       met->row[met->count++] = held + (k0 * c->held + i1 - p->low) * s->row;
     }
   }
@@ -161,7 +161,7 @@ static INLINED VM put_vectors(const int wide, long o2, const result_row *r, cons
   VT sum[2] = {(VT)0, (VT)0};
   VM spoiled = (VM)0;
   for (long at = 0; at < met->count; at++) {
-    __global const CT *row = met->row[at] + o2, *taps = weights + met->tap[at];
+    __global const CT *row = met->row[at] + o2, *taps = weights + met->number[at];
 #ifdef MANY_TAPS
     VT part[2] = {(VT)0, (VT)0}; /* rounding errors grow with a row's taps, not with all */
 #else
@@ -299,7 +299,7 @@ KERNEL gradient_strips(PLACE(work), ulong offset_parts, CONST_PLACE(in), CONST_P
         const long row = plane * s.out_size[1] + o1;
         copy_row(CONST_POINTER(D, grad) + row * s.out_size[2], outs, p.first, p.first + p.count, p.first,
                  (all - row) * s.out_size[2]);
-        for (long r = 0; r < met.count; r++) add_row(sums + met.tap[r] * VEC, outs, met.row[r], start, p.count, &s);
+        for (long r = 0; r < met.count; r++) add_row(sums + met.number[r] * VEC, outs, met.row[r], start, p.count, &s);
         if (++rows % ROWS == 0) add_sums(totals, sums, taps * VEC);
       }
     }
