@@ -237,18 +237,6 @@ static graft_status record_plan(const dsp_plan *plan, const graft_value *args, g
   return dsp_recording()->take(dsp_recording(), &recorded, outs);
 }
 
-/* Numbers that the rule does not look at, as they were given. */
-static graft_status check_late(const dsp_plan *plan, const graft_value *full, const graft_value *args, uint32_t nargs) {
-  const op_schema *schema = plan->call.schema;
-  graft_status status = GRAFT_OK;
-  for (uint32_t i = 0; !status && i < nargs; i++) {
-    if (schema->args[i].kind != OPK_SCALAR || args[i].kind == GRAFT_VALUE_NONE) continue;
-    graft_value number = dsp_complete_number(&schema->args[i], &args[i]);
-    status = plan->call.def->bind(&plan->call, full, (int)i, &number);
-  }
-  return status;
-}
-
 static bool any_out(graft_tensor *const *outs, uint32_t nouts) {
   for (uint32_t i = 0; i < nouts; i++) {
     if (outs[i]) return true;
@@ -269,7 +257,7 @@ static graft_status call_slot_op(const op_schema *schema, const op_def *def, con
   graft_value full[OP_MAX_ARGS];
   dsp_full_args(plan, args, nargs, full);
   bool record = dsp_hooks.recording_wanted(full, schema->nargs);
-  if (def->bind && def->flags & OP_LATE_NUMBERS) status = check_late(plan, full, args, nargs);
+  status = dsp_check_bound(plan, full, args, nargs, depth == 1);
   if (!status && any_out(outs, nouts)) status = dsp_hooks.check_writes(schema, full, schema->nargs, outs, nouts);
   if (!status) status = dsp_recording() ? record_plan(plan, full, outs) : dsp_run_plan(plan, full, outs, taken);
   if (!status && record) status = dsp_hooks.record(schema, plan->call.def, full, schema->nargs, outs, plan->nouts);

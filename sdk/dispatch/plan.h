@@ -182,6 +182,11 @@ graft_status dsp_query(dsp_plan *plan, graft_op_caps *caps);
 /* Has the plugin compile what a plan's calls need. */
 graft_status dsp_prepare(dsp_plan *plan);
 
+/* Refuses a call for numbers that its rule can't look at; full: its arguments in full. A number in device memory is
+ * asked for where the call comes from outside: formulas know theirs. */
+graft_status dsp_check_bound(const dsp_plan *plan, const graft_value *full, const graft_value *args, uint32_t nargs,
+                             bool from_outside);
+
 /* Turns a canonical call of an aten op into one of the prim that equals it; false where it does not fit. */
 bool dsp_to_prim(const op_call *call, const op_schema *prim, graft_value *args);
 const op_schema *dsp_equal_prim(const op_schema *schema, uint32_t nth);

@@ -116,6 +116,8 @@ enum {
   OP_LATE_NUMBERS = 1024,
   /* A number may stand for a tensor of role b or c; elsewhere rules and kernels read what only tensors have. */
   OP_PROMOTES_NUMBERS = 2048,
+  /* The last argument, a tensor without dimensions, is a number that the dtype computed in must hold. */
+  OP_HOLDS_LAST = 8192,
   OP_SINCE_1_2 = 4096 /* what it gives is said since ABI 1.2: the slots of older plugins are not called */
 };
 
@@ -212,8 +214,9 @@ graft_dtype op_promote_tensors(const op_call *call);
 /* PyTorch's refusal of a number that a dtype can't hold: a finite one beyond its range, infinity where it has none, an
  * imaginary part. Negative numbers wrap in unsigned types. */
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype);
-/* The same of the value that an argument has or is to have, for integer dtypes alone: floating ones take any number
+/* The same of the value that an argument has or is to have; and for integer dtypes alone: floating ones take any number
  * that stands beside their operands. */
+graft_status op_value_fits(const op_call *call, int arg, const graft_value *value, graft_dtype dtype);
 graft_status op_integer_holds(const op_call *call, int arg, const graft_value *value, graft_dtype dtype);
 /* An argument's value as it takes part in the call: an integer that promotes with tensors is brought to the dtype
  * computed in, modulo 2 to its bits, as PyTorch makes an element of it; else kernels that compute in wider integers

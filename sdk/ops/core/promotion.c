@@ -85,7 +85,8 @@ graft_value op_wrapped_number(const op_call *call, int arg, graft_value value) {
   return value;
 }
 
-static graft_status number_fits(const op_call *call, int arg, graft_scalar number, graft_dtype dtype) {
+graft_status op_value_fits(const op_call *call, int arg, const graft_value *given, graft_dtype dtype) {
+  graft_scalar number = given->kind == GRAFT_VALUE_SCALAR ? given->as.scalar : (graft_scalar){0};
   if (!number.dtype || number.dtype == GRAFT_BOOL || dtype == GRAFT_BOOL) return GRAFT_OK;
   dt_value value = dt_scalar_value(&number);
   long double most = dt_largest(dtype);
@@ -106,10 +107,9 @@ static graft_status number_fits(const op_call *call, int arg, graft_scalar numbe
 }
 
 graft_status op_number_fits(const op_call *call, int arg, graft_dtype dtype) {
-  return number_fits(call, arg, op_scalar(call, arg), dtype);
+  return op_value_fits(call, arg, &call->args[arg], dtype);
 }
 
 graft_status op_integer_holds(const op_call *call, int arg, const graft_value *value, graft_dtype dtype) {
-  bool asked = dt_is_integral(dtype, false) && value->kind == GRAFT_VALUE_SCALAR;
-  return asked ? number_fits(call, arg, value->as.scalar, dtype) : GRAFT_OK;
+  return dt_is_integral(dtype, false) ? op_value_fits(call, arg, value, dtype) : GRAFT_OK;
 }
