@@ -2,6 +2,7 @@
 refuses others; what its CPU does with a call, the device does."""
 
 import functools
+import itertools
 
 import pytest
 import torch
@@ -142,6 +143,14 @@ def test_numbers_as_truth_values(device):
     for name, call in calls.items():
         for n in (0, -1, 2**40, 0.5) + (() if "add" in name else (float("inf"), float("nan"))):
             assert torch.equal(call(x.to(device), n).cpu(), call(x, n)), (name, n)
+
+
+@pytest.mark.parametrize("dtype", (torch.uint8, torch.int8), ids=str)
+def test_bounds_of_linspace(device, dtype):
+    """A negative bound is a number of u8 before there is a step; of one value only the start is looked at."""
+    for start, end, steps in itertools.product((-300, -129, -3, -1, 0, 5, 127, 128, 255, 256), (-1, 0, 5, 200, 300), (0, 1, 3)):
+        made = [outcome(lambda x, n: torch.linspace(start, end, n, dtype=dtype, device=x), d, steps) for d in (device, "cpu")]
+        assert agree(*made), (start, end, steps)
 
 
 @pytest.mark.parametrize("dtype", (torch.int8, torch.int16, torch.int32, torch.int64), ids=str)

@@ -133,6 +133,13 @@ static graft_status infer_eye(op_call *c) {
   return GRAFT_OK;
 }
 
+/* The way of linspace is one between numbers of the dtype: a negative one wraps before there is a step. */
+static void wrap_bound(op_call *c, int arg, graft_dtype dtype) {
+  graft_scalar *bound = &c->args[arg].as.scalar;
+  bool wraps = dtype == GRAFT_U8 && bound->dtype == GRAFT_I64 && c->schema->id == GRAFT_OP_LINSPACE;
+  if (wraps) bound->value.i = (uint8_t)bound->value.i;
+}
+
 /* linspace and logspace, whose dtype stands behind its base */
 static graft_status infer_steps(op_call *c) {
   const in_linspace in = in_linspace_of(c->args);
@@ -148,11 +155,12 @@ static graft_status infer_steps(op_call *c) {
   if (!served && steps > 1) return op_error(c, "not defined for %s", graft_dtype_name(dtype));
   op_set_dtype(c, dtype_arg, dtype);
   op_out(c, OUT, dtype, 1, &steps);
-  /* The one value of logspace is made of numbers of f64. */
-  bool held = c->schema->id == GRAFT_OP_LINSPACE ? steps > 0 : steps > 1;
-  for (int i = 0; i < 2 && held; i++) {
+  /* One value is the start alone; that of logspace is made of numbers of f64. */
+  int held = steps > 1 ? 2 : steps == 1 && c->schema->id == GRAFT_OP_LINSPACE;
+  for (int i = 0; i < held; i++) {
     graft_status status = op_number_fits(c, i, dtype);
     if (status) return status;
+    wrap_bound(c, i, dtype);
   }
   return GRAFT_OK;
 }
