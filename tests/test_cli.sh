@@ -150,6 +150,21 @@ kill -9 $run
 wait $run 2>>"$work/log" || true
 [ -z "$(ls killed)" ] || fail "a run that was killed left $(ls killed)"
 
+# Nor does it leave a process, though a plugin never comes back from its opening: all of them hold the pipe open.
+mkfifo held
+timeout 30 cat held &
+reader=$!
+GRAFT_LIE=open_hangs "$graft" conformance -b "$build/tests/plugins/liar.so" >"$work/log" 2>&1 8>held &
+run=$!
+for _ in $(seq 100); do
+  grep -q 'liar: opening' "$work/log" && break
+  sleep 0.1
+done
+grep -q 'liar: opening' "$work/log" || fail "the plugin is not opened"
+kill -9 $run
+wait $run 2>>"$work/log" || true
+wait $reader || fail "a process outlives the run that was killed"
+
 # What an implementer costs: parts are counted, views are not.
 for line in 'aten::mm slot plugin 1 1.00' 'aten::view host host 0 0.00' 'aten::equal slot decomposition 2 1.25' \
   'aten::trace slot decomposition 1 0.03'; do

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -164,6 +165,7 @@ void cf_exec_self(const cf_options *o, const char *as, int from, int to) {
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)o->seed);
   if (o->verbose) argv[n++] = "--verbose";
   for (uint32_t i = 0; i < o->plugin_option_count; i++) argv[n++] = "-o", argv[n++] = o->plugin_options[i];
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a plugin that never comes back would keep it once the parent is gone */
   if (dup2(from, to) < 0) _exit(127);
   execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
   _exit(127);

@@ -29,6 +29,13 @@ static void open_thread(async_instance *self) {
   pthread_create(&thread, NULL, idle, NULL);
 }
 
+/* But for a test that failed, which leaves nothing behind. */
+static void open_forever(void) {
+  fputs("liar: opening\n", stderr);
+  alarm(60);
+  for (;;) pause();
+}
+
 static pid_t opener; /* who touched the driver; 0: nobody */
 
 static graft_status count_in_opener(void *self, int32_t *count) {
@@ -543,6 +550,7 @@ graft_status graft_plugin_open_v1(const graft_host *host, const char *const *opt
   static int opened;
   async_instance *self;
   lie = getenv("GRAFT_LIE");
+  if (tells("open_hangs")) open_forever();
   if (tells("open_once") && opened++) return GRAFT_INTERNAL;
   if (tells("newer_host") && host->struct_size != sizeof *host) return GRAFT_INCOMPATIBLE;
   if (tells("options") && options) return GRAFT_INVALID_ARGUMENT;
