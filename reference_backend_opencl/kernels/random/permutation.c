@@ -1,14 +1,14 @@
-/* randperm: a sort by random keys. */
-#include "runtime/ocl.h"
+/* randperm: a sort by random keys; by a CPU in keys.c. */
+#include "kernels/random/random.h"
 
 /* As random.cl has it. */
 typedef struct permutation {
   uint64_t n, per_item, buckets;
-  uint64_t shift, buckets_per_item, run;
+  uint64_t shift, run;
 } permutation;
 
 typedef struct memo {
-  ocl_kernel count, runs, begin, place, sort;
+  ocl_kernel count, runs, begin, place, rank;
   bool has_runs; /* several work-groups look where buckets begin */
   permutation space;
   /* In the workspace: pairs, and behind them what random.cl says of counts. */
@@ -17,29 +17,26 @@ typedef struct memo {
 
 /* Pairs in a bucket, at most in the mean; and work-groups of how many work-items look where the buckets of a run begin.
  */
-enum { PER_BUCKET = 16, PER_BUCKET_OF_GPU = 8, SCAN_GROUP = 256, RUN_LEAST = 4 * SCAN_GROUP, RUNS_MOST = 4096 };
+enum { GROUP = 64, PER_BUCKET = 8, SCAN_GROUP = 256, RUN_LEAST = 4 * SCAN_GROUP, RUNS_MOST = 4096 };
 
 static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dtype *dtype) {
   const permutation *space = &memo->space;
-  const size_t local = device->is_cpu ? 1 : 64, scan = device->is_cpu ? 1 : SCAN_GROUP;
   const int64_t blocks = ocl_ceil_divide(ocl_ceil_divide((int64_t)space->n, 2), (int64_t)space->per_item);
-  const int64_t scans = ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->run) * (int64_t)scan;
-  const int64_t sorts =
-      device->is_cpu ? ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->buckets_per_item) : (int64_t)space->n;
+  const int64_t scans = ocl_ceil_divide((int64_t)space->buckets, (int64_t)space->run) * SCAN_GROUP;
   const struct {
     ocl_kernel *kernel;
     const char *entry;
     int64_t items;
     size_t local;
-  } kernels[] = {{&memo->count, "count_keys", blocks, local},
-                 {&memo->runs, "sum_runs", scans, scan},
-                 {&memo->begin, "begin_buckets", scans, scan},
-                 {&memo->place, "place_pairs", blocks, local},
-                 {&memo->sort, device->is_cpu ? "sort_buckets" : "rank_pairs", sorts, local}};
+  } kernels[] = {{&memo->count, "count_keys", blocks, GROUP},
+                 {&memo->runs, "sum_runs", scans, SCAN_GROUP},
+                 {&memo->begin, "begin_buckets", scans, SCAN_GROUP},
+                 {&memo->place, "place_pairs", blocks, GROUP},
+                 {&memo->rank, "rank_pairs", (int64_t)space->n, GROUP}};
   const ocl_argument last = OCL_VALUE(*space);
   graft_status status = GRAFT_OK;
   ocl_text head = {0};
-  ocl_head_types(&head, dtype, 1, local);
+  ocl_head_types(&head, dtype, 1, GROUP);
   ocl_text_add(&head, "#define PERMUTE\n#define D %s\n", dtype->name);
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == GRAFT_OK; i++) {
     status = ocl_kernel_init(kernels[i].kernel, device, &head, "random/random", kernels[i].entry);
@@ -55,17 +52,12 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo *memo = pointer;
   const graft_tensor_desc *desc = from;
   const ocl_dtype *dtype = ocl_dtype_of(device, desc->dl.dtype);
-  if (!dtype || dtype->class == OCL_CLASS_COMPLEX || dtype->class == OCL_CLASS_BOOL) return GRAFT_UNIMPLEMENTED;
-  uint64_t n = (uint64_t)desc->dl.shape[0];
-  if (n > UINT32_MAX) return GRAFT_UNIMPLEMENTED;
-  memo->space =
-      (permutation){.n = n, .per_item = device->is_cpu ? 1024 : 1, .buckets = 2, .shift = 63, .buckets_per_item = 1};
+  const uint64_t n = (uint64_t)desc->dl.shape[0];
+  memo->space = (permutation){.n = n, .per_item = 1, .buckets = 2, .shift = 63};
   permutation *space = &memo->space;
-  const uint64_t each = device->is_cpu ? PER_BUCKET : PER_BUCKET_OF_GPU;
-  for (; space->buckets * each < n; space->buckets *= 2) space->shift--;
-  if (device->is_cpu) space->buckets_per_item = 128;
+  for (; space->buckets * PER_BUCKET < n; space->buckets *= 2) space->shift--;
   const uint64_t run = space->buckets / RUNS_MOST;
-  space->run = device->is_cpu ? space->buckets : run > RUN_LEAST ? run : RUN_LEAST;
+  space->run = run > RUN_LEAST ? run : RUN_LEAST;
   memo->has_runs = space->run < space->buckets;
   memo->pairs_bytes = n * 2 * sizeof(uint64_t);
   memo->counts_bytes = space->buckets * sizeof(uint32_t);
@@ -79,7 +71,11 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   memo *memo;
   ocl_place pairs;
   const uint32_t zero = 0;
-  if (!philox) return GRAFT_UNIMPLEMENTED;
+  const ocl_dtype *dtype = ocl_dtype_of(exec->device, out->dl.dtype);
+  if (!philox || !dtype || dtype->class == OCL_CLASS_COMPLEX || dtype->class == OCL_CLASS_BOOL)
+    return GRAFT_UNIMPLEMENTED;
+  if (out->dl.shape[0] > UINT32_MAX) return GRAFT_UNIMPLEMENTED;
+  if (exec->device->is_cpu) return ocl_permute_by_keys(exec, philox, out);
   graft_status status = ocl_memo_get(exec, &memo_type, out, &memo);
   if (status != GRAFT_OK) return status;
   status = ocl_workspace(exec, memo->pairs_bytes + memo->all_counts_bytes, &pairs);
@@ -94,8 +90,8 @@ static graft_status permute(const graft_exec *exec, const graft_philox *philox, 
   if (status == GRAFT_OK) status = ocl_launch(&memo->begin, exec->stream, OCL_ALL(begin));
   const ocl_argument place[] = {OCL_PLACE(pairs), OCL_PLACE(counts), OCL_VALUE(philox->seed), OCL_VALUE(first_block)};
   if (status == GRAFT_OK) status = ocl_launch(&memo->place, exec->stream, OCL_ALL(place));
-  const ocl_argument sort[] = {OCL_TENSOR(out), OCL_PLACE(pairs), OCL_PLACE(counts)};
-  return status == GRAFT_OK ? ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort)) : status;
+  const ocl_argument rank[] = {OCL_TENSOR(out), OCL_PLACE(pairs), OCL_PLACE(counts)};
+  return status == GRAFT_OK ? ocl_launch(&memo->rank, exec->stream, OCL_ALL(rank)) : status;
 }
 
 graft_status ocl_op_randperm(const graft_exec *exec, const graft_args_randperm *args) {

@@ -370,11 +370,11 @@ KERNEL pick_once(PLACE(out), CONST_PLACE(in), PLACE(work), ulong seed, ulong fir
 #endif
 
 #ifdef PERMUTE
-/* (key, place) pairs go into buckets by the highest bits of their keys, of which each has a few, and each bucket is sorted:
- * no two pairs are equal, so it is all the same in which order they come there. */
+/* By a GPU: (key, place) pairs go into buckets by the highest bits of their keys, of which each has a few, and each bucket
+ * is sorted: no two pairs are equal, so it is all the same in which order they come there. */
 typedef struct {
-  ulong n, per_item, buckets; /* a work-item has so many blocks of draws, and of buckets one or some */
-  ulong shift, buckets_per_item, run;
+  ulong n, per_item, buckets; /* a work-item has so many blocks of draws */
+  ulong shift, run;
 } permutation;
 
 static ulong key_in(const uint *words, int k) { return (ulong)words[2 * k + 1] << 32 | words[2 * k]; }
@@ -393,11 +393,7 @@ KERNEL count_keys(PLACE(counts), ulong seed, ulong first_block, permutation spac
 /* From how many pairs each bucket has to where it begins, twice: one of them moves on as pairs come. A work-group takes a
  * run of buckets; where there are several, sum_runs says before how many pairs each run has. Behind the counts stand
  * where buckets begin, twice, and those sums. */
-#ifdef IS_CPU
-#define SCAN_GROUP 1
-#else
 #define SCAN_GROUP 256
-#endif
 #define COUNTS_OF(name) ((__global const uint *)(name + offset_##name))
 #define BEGINS_OF(name) ((__global uint *)(name + offset_##name) + space.buckets)
 #define RUNS_OF(name) ((__global uint *)(name + offset_##name) + 3 * space.buckets)
@@ -467,24 +463,6 @@ KERNEL place_pairs(PLACE(pairs), PLACE(counts), ulong seed, ulong first_block, p
 
 static int before(ulong2 a, ulong2 b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 
-#ifdef IS_CPU
-KERNEL sort_buckets(PLACE(out), PLACE(pairs), CONST_PLACE(counts), permutation space) {
-  __global ulong2 *all = (__global ulong2 *)(pairs + offset_pairs);
-  __global const uint *begins = (__global const uint *)(counts + offset_counts) + space.buckets;
-  ulong bucket = get_global_id(0) * space.buckets_per_item;
-  ulong last = min(bucket + space.buckets_per_item, space.buckets);
-  for (; bucket < last; bucket++) {
-    ulong begin = begins[bucket], end = bucket + 1 < space.buckets ? begins[bucket + 1] : space.n;
-    for (ulong i = begin; i < end; i++) {
-      ulong2 item = all[i];
-      ulong at = i;
-      for (; at > begin && before(item, all[at - 1]); at--) all[at] = all[at - 1];
-      all[at] = item;
-    }
-    for (ulong i = begin; i < end; i++) STORE(D, __global, POINTER(D, out) + i, (CT)all[i].y);
-  }
-}
-#else
 /* A work-item has one pair, and counts those of its bucket that go before it. */
 KERNEL rank_pairs(PLACE(out), CONST_PLACE(pairs), CONST_PLACE(counts), permutation space) {
   __global const ulong2 *all = (__global const ulong2 *)(pairs + offset_pairs);
@@ -498,5 +476,4 @@ KERNEL rank_pairs(PLACE(out), CONST_PLACE(pairs), CONST_PLACE(counts), permutati
   for (ulong k = begin; k < end; k++) at += before(all[k], own);
   STORE(D, __global, POINTER(D, out) + at, (CT)own.y);
 }
-#endif
 #endif

@@ -16,4 +16,7 @@ typedef struct ocl_draws {
 graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl_dtype *dtype, const ocl_dtype *compute,
                                uint64_t elements, const char *defines, const char *entry);
 
+/* randperm by a CPU (keys.c). */
+graft_status ocl_permute_by_keys(const graft_exec *exec, const graft_philox *philox, const graft_tensor_desc *out);
+
 #endif
