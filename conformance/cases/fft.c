@@ -98,13 +98,16 @@ static const cf_op cf_fft_ops[] = {
               /* Large enough for a kernel of this size alone: of one pass, of several, along outer dims. */
               "s T[41,1000] [1] 0 true", "m T[5,8192] [1] 0 false", "s T[120,300] [0] 0 true",
               "s T[3,7,2048] [2,0] 1 true", "m T[9,49,5] [0,1,2] 0 true", "m T[11,3840] [1] 0 true",
-              "m T[7,10,512] [1] 1 false", "f T[5000,2] [0] 0 true", "m T[16384] [0] 0 true", "f T[2,1031] [1] 0 true"),
+              "m T[7,10,512] [1] 1 false",
+              /* Lanes that share a line: 16, 4, whose points are no whole squares (8: 41 x 1000). */
+              "m T[47,720] [1] 0 true", "m T[67,500] [1] 0 false", "f T[5000,2] [0] 0 true", "m T[16384] [0] 0 true",
+              "f T[2,1031] [1] 0 true"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
     {"aten::_fft_r2c",
      CF_TEXTS("s T[13,60] [1] 0 true", "m T[60,13] [0] 2 false", "m T[5,7,11] [2,0] 1 true", "m T[1] [0] 0 true",
               "m T[5,7,12] [0,2] 0 false", "m T[129] [0] 1 true", "m T[17,1025] [1] 0 true", "m T[4096] [0] 0 true",
               "m T[3,2520] [1] 0 false", "m T[17,2048] [1] 0 true", "s T[600,61] [0] 0 false", "s T[5,7680] [1] 1 true",
-              "f T[16384] [0] 0 true", "f T[2,1031] [1] 0 false"),
+              "m T[25,1440] [1] 0 true", "m T[67,1000] [1] 0 true", "f T[16384] [0] 0 true", "f T[2,1031] [1] 0 false"),
      CF_TRANSFORM_REALS, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
     {"aten::_fft_c2r",
      CF_TEXTS("s T[13,31] [1] 0 60", "s T[3,31] [1] 0 61", "s T[31,13] [0] 2 61", "s T[5,7,6] [0,2] 1 11",

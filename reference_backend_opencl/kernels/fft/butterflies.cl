@@ -49,6 +49,7 @@ static INLINED void put(SPACE VT *tile, int i, point v) {
 }
 static INLINED point plus(point a, point b) { return (point){a.re + b.re, a.im + b.im}; }
 static INLINED point minus(point a, point b) { return (point){a.re - b.re, a.im - b.im}; }
+static INLINED point swapped_if(point v, int swaps) { return swaps ? (point){v.im, v.re} : v; }
 static INLINED point quarter(point a) { return (point){a.im, -a.re}; } /* times -i */
 static INLINED point stretched(point a, CT by) { return (point){a.re * by, a.im * by}; }
 static INLINED point times(point a, pair w) {
@@ -148,3 +149,12 @@ static INLINED void radix_any(stage s, butterfly at) {
     RESULT(k, sum);
   }
 }
+
+/* A CPU's stage: all butterflies of a radix. */
+#define FROM_GROUP(first, radix)                                       \
+  for (int p = (first); p < s.behind; p++) {                           \
+    for (int q = 0; q < s.before; q++) radix(s, (butterfly){p, q, 0}); \
+  }
+/* Group 0, which takes no roots, has code of its own where it is the usual one. */
+#define WITHOUT_ROOTS(radix) \
+  for (int q = 0; q < s.before; q++) radix(s, (butterfly){0, q, 0});

@@ -136,7 +136,8 @@ static graft_status make_kernel(plan *p, step *step, pass *s, double scale) {
   ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADIX_BITS %d\n#define LANES_MAX %d\n#define TILE_POINTS %lld\n",
                OCL_FFT_BATCH_DIMS, OCL_FFT_RADIX_BITS, LANES_MAX, (long long)tile_points(p));
   add_constants(&head, p, s);
-  graft_status status = ocl_kernel_make(&step->kernel, p->device, &head, "fft/butterflies fft/fft", "fft_pass");
+  graft_status status =
+      ocl_kernel_make(&step->kernel, p->device, &head, "core/square fft/butterflies fft/fft", "fft_pass");
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&step->kernel, items * (int64_t)local, local);
   const ocl_number factor = {.re = scale};

@@ -1,4 +1,4 @@
-/* After butterflies.cl. One pass of a forward transform of n = before * size * behind points (Stockham, decimation in
+/* After butterflies.cl, and on a CPU core/square.cl. One pass of a forward transform of n = before * size * behind points (Stockham, decimation in
  * frequency): each of before * behind lines of `size` points, that many apart, is transformed, times what the passes
  * behind it need, and goes to where these find it. Line p * before + q reads the points from there on and writes those
  * from q + p * before * size on, `before` apart.
@@ -118,6 +118,40 @@ static void leave(__global CT *out, __global const CT *table, pass s, place at, 
 #define PLAIN_STORE(s) (!((s).flags & (TO_REAL | TURNS | SWAP_FIRST | STORE_FACTORS)) && \
                         (s).points_out >= (s).size * (s).before * (s).behind)
 
+#if VEC > 1
+/* Lines of which each lies in a run go by squares (core/square.cl): VEC points of each lane's. What is no whole square at
+ * the end is part of one that ends there. */
+static void load_runs(__global const CT *in, const long *first, long size, bool swap, __global VT *tile) {
+  for (long i = 0; i < size; i += VEC) {
+    const long begin = min(i, size - VEC);
+    VT re[VEC], im[VEC];
+    for (int l = 0; l < VEC; l++) {
+      const point v = load_points(in + first[l] + 2 * begin);
+      re[l] = v.re;
+      im[l] = v.im;
+    }
+    turn_square(re);
+    turn_square(im);
+    for (int j = 0; j < VEC; j++) put(tile, (int)begin + j, swapped_if((point){re[j], im[j]}, swap));
+  }
+}
+static void store_runs(__global CT *out, const long *first, int lanes, long size, bool swap, __global const VT *tile,
+                       CT scale) {
+  for (long i = 0; i < size; i += VEC) {
+    const long begin = min(i, size - VEC);
+    VT re[VEC], im[VEC];
+    for (int j = 0; j < VEC; j++) {
+      const point v = stretched(swapped_if(get(tile, (int)begin + j), swap), scale);
+      re[j] = v.re;
+      im[j] = v.im;
+    }
+    turn_square(re);
+    turn_square(im);
+    for (int l = 0; l < lanes; l++) store_points(out + first[l] + 2 * begin, (point){re[l], im[l]});
+  }
+}
+#endif
+
 static void load_tile(__global const CT *in, __global const CT *table, pass s, const place *at, __global VT *tile) {
   bool plain = PLAIN_LOAD(s), swap = s.flags & SWAP_LOADED, beside = plain;
   long step = 2 * s.before * s.behind * s.step_in, first[VEC];
@@ -125,6 +159,12 @@ static void load_tile(__global const CT *in, __global const CT *table, pass s, c
     first[l] = 2 * (at[l].in + at[l].first_in * s.step_in);
     beside &= first[l] == first[0] + 2 * l;
   }
+#if VEC > 1
+  if (plain && step == 2 && s.size >= VEC) {
+    load_runs(in, first, s.size, swap, tile);
+    return;
+  }
+#endif
   for (long i = 0; i < s.size; i++) {
     CT re[VEC], im[VEC];
     VT a, b;
@@ -169,6 +209,12 @@ static void store_tile(__global CT *out, __global const CT *table, pass s, const
     first[l] = 2 * (at[l].out + at[l].first_out * s.step_out);
     beside &= first[l] == first[0] + 2 * l;
   }
+#if VEC > 1
+  if (plain && step == 2 && s.size >= VEC) {
+    store_runs(out, first, lanes, s.size, swap, tile, scale);
+    return;
+  }
+#endif
   for (long i = 0; i < s.size; i++) {
     CT re[VEC], im[VEC];
     VT a = tile[2 * i], b = tile[2 * i + 1];
@@ -195,6 +241,17 @@ static void store_tile(__global CT *out, __global const CT *table, pass s, const
 }
 #endif
 
+#if LOCAL == 1
+static INLINED void transform_all(stage s) {
+  switch (s.radix) {
+    case 2: FROM_GROUP(0, radix_2); break;
+    case 3: FROM_GROUP(0, radix_3); break;
+    case 4: WITHOUT_ROOTS(radix_4); FROM_GROUP(1, radix_4); break;
+    case 5: FROM_GROUP(0, radix_5); break;
+    default: FROM_GROUP(0, radix_any);
+  }
+}
+#else
 static INLINED void transform_one(stage s, butterfly at) {
   switch (s.radix) {
     case 2: radix_2(s, at); break;
@@ -205,13 +262,6 @@ static INLINED void transform_one(stage s, butterfly at) {
   }
 }
 
-#if LOCAL == 1
-static INLINED void transform_all(stage s) {
-  for (int p = 0; p < s.behind; p++) {
-    for (int q = 0; q < s.before; q++) transform_one(s, (butterfly){p, q, 0});
-  }
-}
-#else
 /* Loops run as often in each work-item: PoCL leaves out those that some do not enter at all. */
 static INLINED void transform_all(stage s) {
   int all = s.before * s.behind * s.lanes;

@@ -14,8 +14,8 @@ typedef struct ocl_fft_table {
   int64_t chirp;                         /* points of a line that is a convolution; 0: it is not */
   int64_t length;                        /* which has this length */
   int64_t chirp_in, chirp_out, spectrum; /* what of it this pass reads */
-  int64_t lanes;                         /* so many lanes have a transform of `size` points each (rows.cl); 0: none */
-  int64_t halves;                        /* and of their results, the first of so many halves of a line */
+  int64_t lanes;  /* so many lanes have a transform of `size` points each (rows.cl), and roots of this order; 0: none */
+  int64_t halves; /* and of their results, the first of so many halves of a line */
 } ocl_fft_table;
 
 /* Where the parts begin, in complex numbers; 0: not there. A turn is low[t mod 2^shift] high[t / 2^shift]. */

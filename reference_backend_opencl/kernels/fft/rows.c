@@ -2,6 +2,7 @@
 #include "kernels/fft/fft.h"
 
 enum {
+  LANES_LEAST = 4,
   ROW_MOST = 32768,  /* points, of which a tile holds two copies: as much as a core's own cache */
   BESIDE_MOST = 2048 /* the same for lines side by side */
 };
@@ -42,15 +43,24 @@ static bool lie_beside(const ocl_fft_plan *p) {
   return p->kept > 0 && p->in[last] == 1 && p->out[last] == 1 && p->size[last] % (int64_t)ocl_fft_vector(p) == 0;
 }
 
+/* How many lanes share a line in a row: as many as divide it, and have points enough for a square; 0: none. */
+static int64_t lanes_of(const ocl_fft_plan *p, int64_t points) {
+  for (int64_t lanes = (int64_t)ocl_fft_vector(p); lanes >= LANES_LEAST; lanes /= 2) {
+    if (points % lanes == 0 && points >= lanes * lanes)
+      return choose_radices(&(rows){.size = points / lanes}) ? lanes : 0;
+  }
+  return 0;
+}
+
 bool ocl_fft_rows_serve(const ocl_fft_plan *p, const ocl_fft_line *line) {
-  const int64_t vec = (int64_t)ocl_fft_vector(p), points = points_of(line);
+  const int64_t points = points_of(line);
   if (!p->device->is_cpu || p->batches * line->points <= OCL_SMALL) return false;
   if ((line->load_flags & OCL_FFT_FROM_HALF) || line->store_flags) return false;
   if (from_real(line) ? line->points % 2 || line->points_out != points + 1 : line->points_out != points) return false;
   if (line->from.strides[line->dim] != 1 || line->to.strides[line->dim] != 1) {
     return !from_real(line) && points <= BESIDE_MOST && lie_beside(p) && choose_radices(&(rows){.size = points});
   }
-  return points <= ROW_MOST && points % (vec * vec) == 0 && choose_radices(&(rows){.size = points / vec});
+  return points <= ROW_MOST && lanes_of(p, points);
 }
 
 static void lay_batches(rows *s, const ocl_fft_plan *p) {
@@ -60,9 +70,8 @@ static void lay_batches(rows *s, const ocl_fft_plan *p) {
   }
 }
 
-static graft_status make_kernel(ocl_fft_plan *p, ocl_fft_step *step, const rows *s, bool beside, double scale,
-                                int64_t items) {
-  const unsigned vec = ocl_fft_vector(p);
+static graft_status make_kernel(ocl_fft_plan *p, ocl_fft_step *step, const rows *s, unsigned vec, bool beside,
+                                double scale, int64_t items) {
   ocl_text head = {0};
   ocl_head_types(&head, p->real, vec, 1);
   ocl_text_add(&head, "#define BATCH_DIMS %d\n#define RADIX_BITS %d\n%s%s", OCL_FFT_BATCH_DIMS, OCL_FFT_RADIX_BITS,
@@ -79,9 +88,10 @@ static graft_status make_kernel(ocl_fft_plan *p, ocl_fft_step *step, const rows 
 }
 
 graft_status ocl_fft_add_rows(ocl_fft_plan *p, const ocl_fft_line *line) {
-  const int64_t vec = (int64_t)ocl_fft_vector(p), points = points_of(line);
+  const int64_t points = points_of(line);
   const int64_t step_in = line->from.strides[line->dim], step_out = line->to.strides[line->dim];
   const bool beside = step_in != 1 || step_out != 1;
+  const int64_t vec = beside ? (int64_t)ocl_fft_vector(p) : lanes_of(p, points);
   rows s = {.size = beside ? points : points / vec, .step_in = step_in, .step_out = step_out};
   if (line->backward) s.flags = OCL_FFT_SWAP_LOADED | OCL_FFT_SWAP_STORED;
   choose_radices(&s);
@@ -100,6 +110,7 @@ graft_status ocl_fft_add_rows(ocl_fft_plan *p, const ocl_fft_line *line) {
   ocl_fft_step *step = &p->memo->steps[p->memo->count++];
   step->from = line->from.where, step->to = line->to.where;
   graft_status status = ocl_fft_table_get(p->device, &table, &step->table);
-  return status == GRAFT_OK ? make_kernel(p, step, &s, beside, from_real(line) ? line->scale / 2 : line->scale, items)
-                            : status;
+  return status == GRAFT_OK
+             ? make_kernel(p, step, &s, (unsigned)vec, beside, from_real(line) ? line->scale / 2 : line->scale, items)
+             : status;
 }

@@ -8,7 +8,8 @@
  * HALVES: a line of 2 * VEC * size real numbers in a row, as so many complex ones half: Z, whose even and odd parts are the
  * transforms of both halves. Half of the results are written, and the one behind. */
 
-/* Strides count elements of their tensor; lanes, halves: where factors begin in the table, behind the `size` roots. */
+/* Strides count elements of their tensor; lanes, halves: where factors begin in the table, behind the `size` roots; behind
+ * those of lanes stand VEC roots of that order. */
 typedef struct {
   long units, per_item, size, rank, flags, stages, radices, lanes, halves, step_in, step_out;
   long batch_size[BATCH_DIMS], stride_in[BATCH_DIMS], stride_out[BATCH_DIMS];
@@ -25,15 +26,6 @@ typedef struct {
 #define PARTS_IN 2
 #endif
 
-static point swapped_if(point v, int swaps) { return swaps ? (point){v.im, v.re} : v; }
-
-#define FROM_GROUP(first, radix)                                       \
-  for (int p = (first); p < s.behind; p++) {                           \
-    for (int q = 0; q < s.before; q++) radix(s, (butterfly){p, q, 0}); \
-  }
-/* Group 0, which takes no roots, has code of its own where it is the usual one. */
-#define WITHOUT_ROOTS(radix) \
-  for (int q = 0; q < s.before; q++) radix(s, (butterfly){0, q, 0});
 static void transform_stage(stage s) {
   switch (s.radix) {
     case 2: FROM_GROUP(0, radix_2); break;
@@ -49,9 +41,9 @@ static INLINED point times_each(point a, point w) {
   return (point){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
 }
 
-/* VEC points, each a vector: of four a quarter apart, then of what is left. */
+/* VEC points, each a vector: of four a quarter apart, then of what is left. The roots are of order VEC. */
 #define QUARTER (VEC / 4)
-static INLINED void transform_lanes(VT re[VEC], VT im[VEC], __global const CT *table, int size) {
+static INLINED void transform_lanes(VT re[VEC], VT im[VEC], __global const CT *roots) {
   point v[VEC];
 #pragma unroll
   for (int a = 0; a < QUARTER; a++) {
@@ -64,7 +56,7 @@ static INLINED void transform_lanes(VT re[VEC], VT im[VEC], __global const CT *t
     p[2] = minus(even, odd);
     p[3] = minus(left, right);
 #pragma unroll
-    for (int c = 0; c < 4; c++) v[a + c * QUARTER] = a && c ? times(p[c], pair_at(table, (long)a * c * (size / VEC))) : p[c];
+    for (int c = 0; c < 4; c++) v[a + c * QUARTER] = a && c ? times(p[c], pair_at(roots, a * c)) : p[c];
   }
 #pragma unroll
   for (int c = 0; c < 4; c++) {
@@ -148,17 +140,19 @@ KERNEL fft_rows(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *tab
       store_points(to + 2 * k * s.step_out, swapped_if(stretched(get(x, k), scale), s.flags & SWAP_STORED));
     }
 #else
-    for (int k = 0; k < size; k += VEC) {
+    __global const CT *factors = table + 2 * s.lanes;
+    for (int whole = 0; whole < size; whole += VEC) {
+      const int k = min(whole, size - VEC); /* what is no whole square at the end is part of one that ends there */
       VT re[VEC], im[VEC];
 #pragma unroll
       for (int j = 0; j < VEC; j++) {
-        const point v = times_each(get(x, k + j), load_points(table + 2 * (s.lanes + (long)VEC * (k + j))));
+        const point v = times_each(get(x, k + j), load_points(factors + 2 * VEC * (k + j)));
         re[j] = v.re;
         im[j] = v.im;
       }
       turn_square(re);
       turn_square(im);
-      transform_lanes(re, im, table, size);
+      transform_lanes(re, im, factors + 2 * VEC * size);
 #ifdef HALVES
       __global CT *parts = (__global CT *)y + k;
 #pragma unroll

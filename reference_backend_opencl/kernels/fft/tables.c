@@ -74,7 +74,7 @@ ocl_fft_parts ocl_fft_parts_of(const ocl_fft_table *of) {
   }
   if (of->lanes) {
     parts.lanes = parts.count;
-    parts.count += of->size * of->lanes;
+    parts.count += (of->size + 1) * of->lanes;
   }
   if (of->halves) {
     parts.halves = parts.count;
@@ -100,6 +100,7 @@ static graft_status make(const void *from, void **content, size_t *bytes) {
   for (int64_t i = 0; ok && i < of->size * of->lanes; i++) {
     all[parts.lanes + i] = turned(i / of->lanes * (i % of->lanes), of->size * of->lanes);
   }
+  for (int64_t k = 0; ok && k < of->lanes; k++) all[parts.lanes + of->size * of->lanes + k] = turned(k, of->lanes);
   for (int64_t k = 0; ok && k < of->halves; k++) all[parts.halves + k] = turned(k, 2 * of->halves);
   if (ok && of->spectrum) ok = spectrum(all + parts.store_factors, of->chirp, of->length);
   for (int64_t k = 0; ok && k < parts.count; k++) {
