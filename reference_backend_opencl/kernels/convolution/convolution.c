@@ -196,6 +196,7 @@ static void destroy_forward(ocl_forward *f) {
   ocl_kernel_destroy(&f->convolve);
   ocl_kernel_destroy(&f->sum);
   ocl_kernel_destroy(&f->mend);
+  ocl_product_destroy(f->product);
 }
 
 /* How many vectors side by side a work-item takes: two where registers are enough and little of the last pair is lost.
@@ -219,7 +220,8 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   return form;
 }
 
-static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
+static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                                    bool has_bias) {
   const ocl_space whole = s;
   const bool gaps = ocl_forward_has_gaps(dtype, &s);
   graft_status served = ocl_tensor_forward(f, device, dtype, &s);
@@ -228,8 +230,10 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
   if (served != GRAFT_UNIMPLEMENTED) return served;
   const form form = forward_form(device, dtype, &s);
   const int64_t tile = form.tile, width = s.out_size[2];
-  served = is_small(device, &s, tile) ? GRAFT_UNIMPLEMENTED
-                                      : ocl_strips_forward(f, device, dtype, s, vector_for(device, width));
+  served = GRAFT_UNIMPLEMENTED;
+  if (!is_small(device, &s, tile)) served = ocl_strips_forward(f, device, dtype, s, vector_for(device, width));
+  if (!is_small(device, &s, tile) && served == GRAFT_UNIMPLEMENTED)
+    served = ocl_products_forward(f, device, dtype, &s, has_bias);
   if (served != GRAFT_UNIMPLEMENTED) return served;
   if (form.pitch) lay_plane(&s, &form);
   set_rows(&s, &form);
@@ -250,8 +254,8 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
 static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const graft_tensor_desc *in,
                                 const graft_tensor_desc *weight, const graft_tensor_desc *bias,
                                 const graft_tensor_desc *out) {
-  ocl_place work;
-  graft_status status = ocl_workspace(exec, f->bytes, &work);
+  ocl_place work = {0};
+  graft_status status = f->bytes ? ocl_workspace(exec, f->bytes, &work) : GRAFT_OK;
   if (status != GRAFT_OK) return status;
   uint64_t at_weights = work.offset + f->skip_weights;
   int64_t has_bias = bias != NULL;
@@ -307,8 +311,9 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   const int64_t enough = 32; /* vectors summed before they are added to the others */
   const form form = gradient_form(device, &s);
   const int64_t tile = form.tile, width = s.out_size[2];
-  served = is_small(device, &s, tile) ? GRAFT_UNIMPLEMENTED
-                                      : ocl_strips_weight(g, device, dtype, s, vector_for(device, width));
+  served = GRAFT_UNIMPLEMENTED;
+  if (!is_small(device, &s, tile)) served = ocl_strips_weight(g, device, dtype, s, vector_for(device, width));
+  if (!is_small(device, &s, tile) && served == GRAFT_UNIMPLEMENTED) served = ocl_products_weight(g, device, dtype, &s);
   if (served != GRAFT_UNIMPLEMENTED) return served;
   ocl_space outs = outs_of(&s);
   if (form.pitch) {
@@ -341,8 +346,8 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
 
 static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, const graft_tensor_desc *in,
                                const graft_tensor_desc *out, const graft_tensor_desc *weight) {
-  ocl_place work;
-  graft_status status = ocl_workspace(exec, g->bytes, &work);
+  ocl_place work = {0};
+  graft_status status = g->bytes ? ocl_workspace(exec, g->bytes, &work) : GRAFT_OK;
   if (status != GRAFT_OK) return status;
   uint64_t at_outs = work.offset + g->skip_outs, at_parts = work.offset + g->skip_parts;
   const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
@@ -378,6 +383,7 @@ static void release(void *pointer) {
   ocl_kernel_destroy(&memo->weight.gradient);
   ocl_kernel_destroy(&memo->weight.sum);
   ocl_kernel_destroy(&memo->weight.mend);
+  ocl_product_destroy(memo->weight.product);
   ocl_kernel_destroy(&memo->bias);
 }
 
@@ -399,7 +405,7 @@ static graft_status prepare_convolution(void *pointer, graft_device *device, con
                     .groups = args->groups,
                     .transposed = args->transposed};
   ocl_space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
-  return prepare_forward(&((memo *)pointer)->forward, device, dtype, s);
+  return prepare_forward(&((memo *)pointer)->forward, device, dtype, s, args->bias != NULL);
 }
 
 static const ocl_memo_type convolution_type = {
@@ -444,7 +450,7 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   if (args->out0) {
     window back = w;
     back.transposed = !w.transposed;
-    status = prepare_forward(&memo->forward, device, dtype, space_of(&back, grad, in, !w.transposed));
+    status = prepare_forward(&memo->forward, device, dtype, space_of(&back, grad, in, !w.transposed), false);
   }
   if (status == GRAFT_OK && args->out1) {
     window from = w;

@@ -2,7 +2,7 @@
 #ifndef OCL_CONVOLUTION_H
 #define OCL_CONVOLUTION_H
 
-#include "runtime/ocl.h"
+#include "kernels/matmul/matmul.h"
 
 /* As in convolution.cl. */
 typedef struct ocl_plane {
@@ -27,6 +27,7 @@ struct ocl_forward {
   uint64_t skip_weights, bytes;                  /* the packed weights begin skip_weights bytes after the rows */
   uint64_t skip_sums;                            /* of f32.c */
   bool exact;                                    /* nothing is multiplied but elements */
+  ocl_product *product;                          /* all that is done, or NULL */
   /* Of a way without packed rows; else NULL. */
   graft_status (*run)(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
                       const graft_tensor_desc *weight, const graft_tensor_desc *bias, const graft_tensor_desc *out);
@@ -40,6 +41,7 @@ struct ocl_weight_gradient {
   int64_t out_row;
   bool sums;  /* parts, by `sum` */
   bool exact; /* as above */
+  ocl_product *product;
   graft_status (*run)(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work, const graft_tensor_desc *in,
                       const graft_tensor_desc *out, const graft_tensor_desc *weight);
 };
@@ -58,6 +60,12 @@ graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const 
 graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s, int64_t vec);
 graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
                                int64_t vec);
+
+/* The same for those that are matrix products on CPUs. */
+graft_status ocl_products_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
+                                  bool has_bias);
+graft_status ocl_products_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
+                                 const ocl_space *s);
 
 /* Whether zeros may make results NaN, of a convolution and of the gradient of its weight: those of places where a
  * window meets no element. */

@@ -15,10 +15,10 @@ bool ocl_product_read(const ocl_call *call, ocl_product_call *p) {
     *p = (ocl_product_call){.a = args->self, .b = args->mat2, .out = args->out};
   } else if (slot == (ocl_slot)ocl_op_addmm) {
     const graft_args_addmm *args = call->args;
-    *p = (ocl_product_call){args->mat1, args->mat2, args->out, args->self, args->alpha, args->beta};
+    *p = (ocl_product_call){args->mat1, args->mat2, args->out, args->self, args->alpha, args->beta, false};
   } else if (slot == (ocl_slot)ocl_op_baddbmm) {
     const graft_args_baddbmm *args = call->args;
-    *p = (ocl_product_call){args->batch1, args->batch2, args->out, args->self, args->alpha, args->beta};
+    *p = (ocl_product_call){args->batch1, args->batch2, args->out, args->self, args->alpha, args->beta, false};
   } else {
     return false;
   }
@@ -56,8 +56,13 @@ cl_uint ocl_with_followers(ocl_argument *all, const ocl_operands *call, cl_uint 
 /* ---- The product ---- */
 
 static ocl_operands operands_of(const ocl_product_call *call) {
-  return (ocl_operands){
-      .a = call->a, .b = call->b, .out = call->out, .addend = call->addend, .alpha = call->alpha, .beta = call->beta};
+  return (ocl_operands){.a = call->a,
+                        .b = call->b,
+                        .out = call->out,
+                        .addend = call->addend,
+                        .alpha = call->alpha,
+                        .beta = call->beta,
+                        .sums = call->sums};
 }
 
 graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
@@ -67,6 +72,12 @@ graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *ca
   operands.epilogue = epilogue;
   *product = calloc(1, sizeof **product);
   return *product ? ocl_product_prepare(*product, exec->device, &operands) : GRAFT_OUT_OF_MEMORY;
+}
+
+graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, ocl_product **product) {
+  const ocl_operands operands = operands_of(call);
+  *product = calloc(1, sizeof **product);
+  return *product ? ocl_product_prepare(*product, device, &operands) : GRAFT_OUT_OF_MEMORY;
 }
 
 bool ocl_product_is_turned(const ocl_product *product) {

@@ -64,6 +64,7 @@ graft_status ocl_tensor_mm(const graft_exec *exec, const graft_tensor_desc *a, c
 typedef struct ocl_product_call {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
+  bool sums; /* out is the sum of the products of a batch; on CPUs alone */
 } ocl_product_call;
 
 /* False: the call is no such product. */
@@ -78,6 +79,8 @@ typedef struct ocl_product ocl_product;
 /* The kernels of such a product, for tensors that lie as these do. */
 graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
                               ocl_product **product);
+/* For another op, whose tensors may lie as others than these, where a run gives them. */
+graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, ocl_product **product);
 /* Whether rows of its result are columns for the kernel. */
 bool ocl_product_is_turned(const ocl_product *product);
 /* `arguments` are those of the epilogue. */

@@ -11,9 +11,10 @@
 
 /* ---- Packing ---- */
 
-/* A factor: `rows` counts along the output, `depth` along K; strides in elements. */
+/* A factor: `rows` counts along the output, `depth` along K; strides in elements. K may be that of several products, which
+ * have `part` each and lie part_stride apart. */
 typedef struct {
-  long rows, depth, row_stride, depth_stride, batch_stride;
+  long rows, depth, row_stride, depth_stride, batch_stride, part, part_stride;
 } factor;
 
 /* A work-item packs STEP steps of depth of one panel: long enough to read whole cache lines either way round. */
@@ -59,12 +60,17 @@ KERNEL_OF(1, 1) pack(
       (__global const RAW(D) *)(in + offset) + batch * f.batch_stride + first * f.row_stride;
   __global CT *to =
       (__global CT *)(work + offset_work) + (batch * (long)get_global_size(1) + panel) * f.depth * TILE_N;
-  if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, end, f.depth_stride);
-  if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, end, f.row_stride);
-  for (; k < end; k++) {
-    __global const RAW(D) *row = from + k * f.depth_stride;
-    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(row + r * f.row_stride);
-    for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
+  from += k / f.part * (f.part_stride - f.part * f.depth_stride);
+  while (k < end) {
+    const long stop = min(end, (k / f.part + 1) * f.part);
+    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, stop, f.depth_stride);
+    if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, stop, f.row_stride);
+    for (; k < stop; k++) {
+      __global const RAW(D) *row = from + k * f.depth_stride;
+      for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(row + r * f.row_stride);
+      for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
+    }
+    from += f.part_stride - f.part * f.depth_stride;
   }
 }
 

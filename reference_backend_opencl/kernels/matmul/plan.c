@@ -4,6 +4,7 @@
 /* As in panels.cl and matmul.cl. */
 typedef struct factor {
   int64_t rows, depth, row_stride, depth_stride, batch_stride;
+  int64_t part, part_stride; /* of a sum over a batch: K of one product, and how far that of the next is */
 } factor;
 
 typedef struct product {
@@ -147,9 +148,18 @@ static graft_status plan_turning(ocl_product *memo, product *p, graft_device *de
   return status;
 }
 
+/* How a factor is packed; one that is the same for all of a batch is so once. */
+static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const factor *as, bool sums) {
+  factor packed = *as;
+  packed.part = sums ? as->depth / f->batches : as->depth;
+  packed.part_stride = sums ? f->batch_stride : 0;
+  if (sums || f->batch_stride == 0) pack->global[2] = 1;
+  return ocl_kernel_set(pack, 1, &(ocl_argument)OCL_VALUE(packed));
+}
+
 /* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
-                                 const ocl_matrix *b, const ocl_tile *t, int64_t element) {
+                                 const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
   p->a_batch = a->batch_stride;
   p->a_panel = t->n * a->row_stride;
   p->a_row = a->row_stride;
@@ -160,22 +170,24 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
   p->b_depth = b->row_stride;
   if (!device->is_cpu || memo->thin || memo->at_once || p->k == 0) return GRAFT_OK;
 
-  bool in_place = memo->compute->bytes >= 4; /* nothing is computed in less */
+  bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
   memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
   memo->packs_b = !in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0;
   if (memo->packs_a) {
     p->a_panel = t->n * p->k;
-    p->a_batch = ocl_round_up(p->m, t->n) * p->k;
+    const int64_t panels = ocl_round_up(p->m, t->n) * p->k, batches = sums || a->batch_stride == 0 ? 1 : a->batches;
+    p->a_batch = batches > 1 ? panels : 0;
     p->a_row = 1;
     p->a_depth = t->n;
-    memo->bytes_a = bytes_of(a->batches * p->a_batch, element);
+    memo->bytes_a = bytes_of(batches * panels, element);
   }
   if (memo->packs_b) {
     p->b_panel = t->n * p->k;
-    p->b_batch = p->panels_n * p->b_panel;
+    const int64_t panels = p->panels_n * p->b_panel, batches = sums || b->batch_stride == 0 ? 1 : b->batches;
+    p->b_batch = batches > 1 ? panels : 0;
     p->b_column = 1;
     p->b_depth = t->n;
-    memo->bytes_b = bytes_of(b->batches * p->b_batch, element);
+    memo->bytes_b = bytes_of(batches * panels, element);
   }
   const factor fa = {.rows = p->m,
                      .depth = p->k,
@@ -187,8 +199,8 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
                      .row_stride = b->column_stride,
                      .depth_stride = b->row_stride,
                      .batch_stride = b->batch_stride};
-  graft_status status = ocl_kernel_set(&memo->pack_a, 1, &(ocl_argument)OCL_VALUE(fa));
-  return status != GRAFT_OK ? status : ocl_kernel_set(&memo->pack_b, 1, &(ocl_argument)OCL_VALUE(fb));
+  graft_status status = set_packing(&memo->pack_a, a, &fa, sums);
+  return status != GRAFT_OK ? status : set_packing(&memo->pack_b, b, &fb, sums);
 }
 
 static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
@@ -339,10 +351,10 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   memo->tensor = ocl_product_on_tensor_cores(&tensor, device, call, &t) ? tensor.way : NULL;
   memo->f32 = !memo->tensor && ocl_registers_serve(device, memo->compute);
   if (memo->f32) plan_f32(memo, device, call, &t);
-  bool thin_turned = is_thin(device, memo->compute, call, true);
-  memo->thin = thin_turned || is_thin(device, memo->compute, call, false);
+  bool thin_turned = !call->sums && is_thin(device, memo->compute, call, true);
+  memo->thin = thin_turned || (!call->sums && is_thin(device, memo->compute, call, false));
   const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
-  memo->at_once = is_at_once(device, memo, sums, a.columns);
+  memo->at_once = !call->sums && is_at_once(device, memo, sums, a.columns);
   if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
   const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t)
                          : memo->f32  ? memo->way.splits
@@ -361,7 +373,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
     b = matrix_of(call->a, true);
     out = matrix_of(call->out, true);
   }
-  product p = {.m = out.rows, .n = out.columns, .k = a.columns, .splits = splits};
+  product p = {.m = out.rows, .n = out.columns, .k = a.columns * (call->sums ? a.batches : 1), .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
   if (call->epilogue) out = matrix_of(call->epilogue->to, memo->swapped);
@@ -386,7 +398,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
     plan_groups(memo, &p, out.batches, &t);
   }
   status = memo->tensor ? plan_turning(memo, &p, device, call, &tensor)
-                        : plan_packing(memo, &p, device, &a, &b, &t, element);
+                        : plan_packing(memo, &p, device, &a, &b, &t, element, call->sums);
   if (status != GRAFT_OK) return status;
   plan_workspace(memo, &p, out.batches, &t, element);
   if (call->scales) {

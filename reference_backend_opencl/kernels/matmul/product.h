@@ -12,6 +12,7 @@ typedef struct ocl_operands {
   bool relu;                    /* of the result */
   bool mixed;                   /* of dtypes that only tensor cores take together */
   bool tf32;                    /* f32 may be rounded to 11 bits */
+  bool sums;                    /* over a batch, whose K lie one after the other */
   const ocl_epilogue *epilogue; /* or NULL; with its arguments, where the call runs */
   const ocl_argument *arguments;
   cl_uint count;
