@@ -86,6 +86,7 @@ typedef struct way {
   const void *what;
   uint32_t ninputs, noutputs, grouped_nodes, groups;
   bool at_least; /* so many nodes or more, in any number of groups */
+  uint64_t seed; /* of the generator before each of the two ways; 0: they draw nothing */
 } way;
 
 static inline graft_graph_exec *compiled(const way *w, graft_tensor **in) {
@@ -107,6 +108,17 @@ static inline graft_graph_exec *compiled(const way *w, graft_tensor **in) {
   return exec;
 }
 
+/* Seeds the generator for one of the ways. */
+static inline void begin_way(const way *w) {
+  if (w->seed) graft_generator_seed(graft_generator_default(device), w->seed);
+}
+
+static inline uint64_t numbers_drawn(void) {
+  uint64_t offset;
+  graft_generator_state(graft_generator_default(device), NULL, &offset);
+  return offset;
+}
+
 static inline void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
   graft_tensor *expected[RESULTS] = {NULL}, *out[RESULTS] = {NULL};
   graft_graph_exec *exec = compiled(w, in);
@@ -116,9 +128,13 @@ static inline void compare(const char *name, const way *w, graft_tensor **in, gr
   ck_assert_msg(more || (info.groups == w->groups && info.grouped_nodes == w->grouped_nodes),
                 "%s: %u groups of %u nodes, expected %u of %u", name, info.groups, info.grouped_nodes, w->groups,
                 w->grouped_nodes);
+  begin_way(w);
   w->calls(in, expected, w->what);
   sweep();
+  const uint64_t drawn = numbers_drawn();
+  begin_way(w);
   OK(graft_graph_run(exec, same, w->ninputs, out, w->noutputs));
+  ck_assert_msg(numbers_drawn() == drawn, "%s: %d numbers drawn, expected %d", name, (int)numbers_drawn(), (int)drawn);
   const program p = {.name = name};
   for (uint32_t i = 0; i < w->noutputs; i++) expect_same(&p, "output", i, out[i], expected[i]);
   for (uint32_t i = 0; i < w->ninputs; i++) expect_same(&p, "input", i, same[i], in[i]);

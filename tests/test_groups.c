@@ -219,6 +219,85 @@ START_TEST(groups_go_around_what_is_left_out) {
 }
 END_TEST
 
+/* --- calls that draw --- */
+
+/* Three draws with calls between them: one group has all or, of version 1, each other call is one. */
+static graft_graph *draws_of(graft_rt_device *device) {
+  const int64_t n = 5;
+  graft_graph *graph;
+  graft_tensor *a, *bent = NULL, *dropped[2] = {NULL, NULL}, *drawn = NULL, *sum = NULL, *last[2] = {NULL, NULL};
+  const graft_value half = graft_value_float(0.5), yes = graft_value_bool(true);
+  OK(graft_graph_create(device, &graph));
+  OK(graft_graph_input(graph, "a", GRAFT_F32, 1, &n, NULL, &a));
+  OK(graft_graph_record_begin(graph));
+  OK(graft_op_tanh(a, &bent));
+  OK(graft_call(GRAFT_OP_NATIVE_DROPOUT, (graft_value[]){T(bent), half, yes}, 3, dropped, 2));
+  OK(graft_call(GRAFT_OP_BERNOULLI_P, (graft_value[]){T(dropped[0]), half}, 2, &drawn, 1));
+  OK(graft_op_add_Tensor(dropped[0], drawn, graft_scalar_none(), &sum));
+  OK(graft_call(GRAFT_OP_NATIVE_DROPOUT, (graft_value[]){T(sum), half, yes}, 3, last, 2));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "sum", sum));
+  OK(graft_graph_output(graph, "last", last[0]));
+  release_all((graft_tensor *[]){a, bent, dropped[0], dropped[1], drawn, sum, last[0], last[1]}, 8);
+  return graph;
+}
+
+/* What two runs give, one after the other, from a seed on. */
+static void run_twice(graft_graph_exec *exec, graft_tensor *a, float results[2][2][5], uint64_t *drawn) {
+  graft_generator *generator = graft_generator_default(exec->device);
+  graft_generator_seed(generator, 77);
+  for (int run = 0; run < 2; run++) {
+    graft_tensor *out[2] = {NULL, NULL};
+    OK(graft_graph_run(exec, &a, 1, out, 2));
+    for (int i = 0; i < 2; i++) OK(graft_tensor_to_host(out[i], results[run][i]));
+    release_all(out, 2);
+  }
+  graft_generator_state(generator, NULL, drawn);
+}
+
+/* The same from launches of what a run was captured as. */
+static void launch_twice(graft_graph_exec *exec, graft_tensor *a, float results[2][2][5]) {
+  graft_graph_capture *capture;
+  graft_tensor *out[2] = {NULL, NULL};
+  OK(graft_graph_capture_begin(exec->device, NULL, &capture));
+  OK(graft_graph_run(exec, &a, 1, out, 2));
+  OK(graft_graph_capture_end(capture));
+  graft_generator_seed(graft_generator_default(exec->device), 77);
+  for (int run = 0; run < 2; run++) {
+    OK(graft_graph_capture_launch(capture));
+    for (int i = 0; i < 2; i++) OK(graft_tensor_to_host(out[i], results[run][i]));
+  }
+  graft_graph_capture_destroy(capture);
+  release_all(out, 2);
+}
+
+static const struct {
+  const char *option, *passes;
+  uint32_t grouped_nodes;
+} drawing_ways[] = {{"groups=runs", "-fuse", 0}, {"groups=runs", NULL, 5}, {"groups=first", NULL, 2}};
+
+START_TEST(draws_in_groups_are_those_of_the_calls) {
+  float expected[2][2][5], is[2][2][5];
+  uint64_t all = 0, drawn;
+  for (size_t w = 0; w < ROWS(drawing_ways); w++) {
+    graft_rt_device *device = grouping(drawing_ways[w].option);
+    graft_graph *graph = draws_of(device);
+    graft_graph_exec *exec;
+    OK(graft_graph_compile(graph, device, drawing_ways[w].passes, &exec));
+    ck_assert_uint_eq(info_of(exec).grouped_nodes, drawing_ways[w].grouped_nodes);
+    graft_tensor *a = numbers(device, 5, (float[]){1, -2, 0.5f, 3, -0.25f});
+    run_twice(exec, a, w ? is : expected, w ? &drawn : &all);
+    if (w) ck_assert(!memcmp(is, expected, sizeof is) && drawn == all);
+    launch_twice(exec, a, is);
+    ck_assert_mem_eq(is, expected, sizeof is);
+    graft_graph_exec_destroy(exec);
+    graft_graph_destroy(graph);
+    graft_tensor_release(a);
+  }
+  ck_assert(memcmp(expected[0], expected[1], sizeof expected[0])); /* the second run draws on */
+}
+END_TEST
+
 /* --- memory that can't be had --- */
 
 /* A graph with two groups, which is compiled and run. */
@@ -280,6 +359,7 @@ int main(void) {
                               EACH(a_wrong_answer_is_an_error_that_names_the_plugin, ROWS(lies)),
                               ONCE(a_group_that_does_not_run_is_an_error),
                               ONCE(groups_go_around_what_is_left_out),
+                              ONCE(draws_in_groups_are_those_of_the_calls),
                               ONCE(memory_runs_out_anywhere),
                               {0}};
   return run_suite("groups", tests, (suite_options){.timeout_s = 60});

@@ -45,7 +45,7 @@ static const struct offer {
   uint32_t version;
   const char *key, *text;
 } offers[] = {
-    {GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, "groups", "compiles groups of calls"},
+    {GRAFT_EXTENSION_GRAPH, 1, "groups", "compiles groups of calls"},
     {GRAFT_EXTENSION_CAPTURE, GRAFT_CAPTURE_VERSION, "captures", "records captures"},
     {GRAFT_EXTENSION_PROFILER, GRAFT_PROFILER_VERSION, "profiler", "has a profiler"},
 };

@@ -42,7 +42,7 @@ typedef struct chain {
 } chain;
 
 static const graft_graph_api *find(ck_session *s) {
-  return ck_extension(s, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, "the plugin compiles no groups of calls");
+  return ck_extension(s, GRAFT_EXTENSION_GRAPH, 1, "the plugin compiles no groups of calls");
 }
 
 /* The table, where it is whole: else check_table says so. */
@@ -202,7 +202,7 @@ static void run(ck_session *s, const graft_graph_api *api, const compiled *made,
   const graft_tensor_desc in = bound(made->group.inputs[0], from, offset),
                           out = bound(made->group.outputs[0], to, offset);
   const graft_tensor_desc *inputs[] = {&in}, *outputs[] = {&out};
-  const graft_graph_run_args args = {sizeof args, inputs, outputs};
+  const graft_graph_run_args args = {sizeof args, inputs, outputs, NULL};
   const graft_exec exec = exec_of(s, stream);
   CK_CALL(GRAFT_OK, api->run(&exec, made->executable, &args), "run of a chain of %u calls", made->c.count);
   ck_synchronize(s, stream);

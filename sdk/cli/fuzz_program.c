@@ -184,6 +184,21 @@ static graft_status do_full(doing *d, uint32_t op, graft_tensor **out) {
   return graft_call(op, args, 5, out, 1);
 }
 
+/* What dropout keeps of tanh of the operand, or which elements that are. */
+static graft_status do_dropout(doing *d, uint32_t op, graft_tensor **out) {
+  static const double chances[] = {0, 0.1, 0.5, 1};
+  graft_tensor *bent = NULL, *both[2] = {NULL, NULL};
+  graft_status status = graft_op_tanh(d->operands[0], &bent);
+  const graft_value args[] = {graft_value_tensor(bent), graft_value_float(chances[choose(d, 0, 4)]),
+                              graft_value_bool(true)};
+  const int64_t mask = choose(d, 1, 4) == 0;
+  if (!status) status = graft_call(op, args, 3, both, 2);
+  *out = both[mask];
+  graft_tensor_release(both[!mask]);
+  graft_tensor_release(bent);
+  return status;
+}
+
 /* The gradient of sum(tanh(self * other)) with respect to self. */
 static graft_status do_gradient(doing *d, uint32_t op, graft_tensor **out) {
   graft_tensor *leaf = NULL, *product = NULL, *root = NULL, *sum = NULL;
@@ -314,6 +329,8 @@ static const struct row {
     {"to", do_cast, 0, 1, 0},
     {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
     {"rand", do_random, GRAFT_OP_RAND, 1, 0},
+    {"dropout", do_dropout, GRAFT_OP_NATIVE_DROPOUT, 1, 0},
+    {"dropout", do_dropout, GRAFT_OP_NATIVE_DROPOUT, 1, 0},
     {"full", do_full, GRAFT_OP_FULL, 1, 0},
     {"gradient", do_gradient, GRAFT_OP_MUL_TENSOR, 2, 1},
     {"permute", do_permute, GRAFT_OP_PERMUTE, 1, 0},

@@ -235,6 +235,18 @@ static graft_status take_desc(dsp_capture *c, const graft_tensor_desc *from, gra
   return to->dl.data ? GRAFT_OK : no_memory();
 }
 
+static graft_status take_draws(dsp_capture *c, const dsp_group_call *group, dsp_launch *launch) {
+  graft_philox *philox = dsp_capture_take(c, (group->ndraws + 1u) * sizeof *philox);
+  const graft_philox **items = dsp_capture_take(c, (group->ndraws + 1u) * sizeof *items);
+  if (!philox || !items) return no_memory();
+  for (uint32_t i = 0; i < group->ndraws; i++) items[i] = &philox[i];
+  launch->as.group.drawing = group->drawing;
+  launch->as.group.philox = philox;
+  launch->as.group.ndraws = group->ndraws;
+  launch->as.group.args.philox = items;
+  return GRAFT_OK;
+}
+
 graft_status dsp_capture_group(dsp_capture *c, const dsp_group_call *group) {
   const uint32_t count = group->ninputs + group->noutputs;
   dsp_launch launch = {.kind = DSP_LAUNCH_GROUP};
@@ -252,7 +264,8 @@ graft_status dsp_capture_group(dsp_capture *c, const dsp_group_call *group) {
   }
   launch.as.group.api = group->api;
   launch.as.group.executable = group->executable;
-  launch.as.group.args = (graft_graph_run_args){sizeof launch.as.group.args, items, items + group->ninputs};
+  launch.as.group.args = (graft_graph_run_args){sizeof launch.as.group.args, items, items + group->ninputs, NULL};
+  if (!status) status = take_draws(c, group, &launch);
   return status ? status : dsp_capture_add(c, &launch);
 }
 

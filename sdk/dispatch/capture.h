@@ -54,6 +54,9 @@ typedef struct dsp_launch {
       const graft_graph_api *api;
       graft_executable *executable;
       graft_graph_run_args args;
+      dsp_plan *const *drawing; /* of its calls that draw, in their order; the graph holds them */
+      graft_philox *philox;     /* for each of these, found out at each launch */
+      uint32_t ndraws;
     } group;
     struct {
       dsp_bytes to, from;
@@ -139,6 +142,8 @@ typedef struct dsp_group_call {
   uint32_t ninputs, noutputs;
   const graft_tensor_desc *const *descs; /* inputs, then outputs */
   graft_storage *const *storages;        /* likewise */
+  dsp_plan *const *drawing;              /* of its calls that draw, in their order */
+  uint32_t ndraws;
 } dsp_group_call;
 graft_status dsp_capture_group(dsp_capture *capture, const dsp_group_call *group);
 

@@ -62,11 +62,15 @@ graft_status dsp_pack_call(dsp_plan *plan, const graft_value *args, dsp_describe
 
 /* --- the plugin's functions --- */
 
-graft_status dsp_graph_api(graft_rt_device *device, const graft_graph_api **api) {
+graft_status dsp_graph_api(graft_rt_device *device, const graft_graph_api **api, bool *draws) {
+  enum { FIRST = 1, WITH_DRAWS = 2 };
   const void *found = NULL;
   void *self;
   *api = NULL;
-  graft_status status = graft_device_extension(device, GRAFT_EXTENSION_GRAPH, GRAFT_GRAPH_VERSION, &found, &self);
+  graft_status status = graft_device_extension(device, GRAFT_EXTENSION_GRAPH, WITH_DRAWS, &found, &self);
+  *draws = !status;
+  if (status == GRAFT_UNIMPLEMENTED)
+    status = graft_device_extension(device, GRAFT_EXTENSION_GRAPH, FIRST, &found, &self);
   if (status == GRAFT_UNIMPLEMENTED) return GRAFT_OK;
   if (status) return status;
   const graft_graph_api *table = found;
@@ -112,6 +116,11 @@ graft_status dsp_compile_group(graft_rt_device *device, const graft_graph_api *a
     return err_about(GRAFT_INTERNAL, device->text, "the plugin returned OK for a group of calls, and no executable");
   }
   return dev_status(device, status, "compiling a group of calls");
+}
+
+void dsp_draw(const dsp_plan *plan, graft_philox *philox) {
+  *philox = (graft_philox){.struct_size = sizeof *philox};
+  dev_generator_draw(&plan->device->generator, plan->call.draws, &philox->seed, &philox->offset);
 }
 
 graft_status dsp_run_group(graft_rt_stream *stream, const graft_graph_api *api, graft_executable *executable,

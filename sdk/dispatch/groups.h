@@ -14,13 +14,15 @@ typedef const graft_tensor_desc *(*dsp_describe_fn)(void *context, const dsp_ope
 graft_status dsp_pack_call(dsp_plan *plan, const graft_value *args, dsp_describe_fn describe, void *context,
                            arena *memory, const graft_args **packed);
 
-/* The table of the device's plugin; *api receives NULL where it has none. */
-graft_status dsp_graph_api(graft_rt_device *device, const graft_graph_api **api);
+/* The table of the device's plugin; *api receives NULL where it has none. `draws`: whether it takes calls that draw. */
+graft_status dsp_graph_api(graft_rt_device *device, const graft_graph_api **api, bool *draws);
 /* `groups` comes zeroed. */
 graft_status dsp_query_groups(graft_rt_device *device, const graft_graph_api *api, const graft_graph_nodes *graph,
                               uint32_t *groups);
 graft_status dsp_compile_group(graft_rt_device *device, const graft_graph_api *api, const graft_graph_group *group,
                                graft_graph_compiled *compiled);
+/* What the next call of a random op draws from, by its device's generator, which is moved on. */
+void dsp_draw(const dsp_plan *plan, graft_philox *philox);
 /* On a stream, whether or not that captures. */
 graft_status dsp_run_group(graft_rt_stream *stream, const graft_graph_api *api, graft_executable *executable,
                            const graft_graph_run_args *args);

@@ -39,11 +39,9 @@ static graft_status copy_elements(const dsp_launch *l, graft_rt_stream *stream) 
 }
 
 static void draw(const dsp_launch *l) {
-  graft_philox *philox = l->kind == DSP_LAUNCH_SLOT ? l->as.slot.philox : NULL;
-  if (!philox) return;
-  const dsp_plan *plan = l->as.slot.plan;
-  philox->state = NULL;
-  dev_generator_draw(&plan->device->generator, plan->call.draws, &philox->seed, &philox->offset);
+  if (l->kind == DSP_LAUNCH_SLOT && l->as.slot.philox) dsp_draw(l->as.slot.plan, l->as.slot.philox);
+  if (l->kind != DSP_LAUNCH_GROUP) return;
+  for (uint32_t i = 0; i < l->as.group.ndraws; i++) dsp_draw(l->as.group.drawing[i], &l->as.group.philox[i]);
 }
 
 static graft_status make(const dsp_capture *c, const dsp_launch *l, graft_rt_stream *stream, graft_exec_flags flags) {
@@ -115,7 +113,7 @@ static bool slot_records(const dsp_launch *l) {
 static bool records(const dsp_launch *l) {
   switch (l->kind) {
     case DSP_LAUNCH_SLOT: return slot_records(l);
-    case DSP_LAUNCH_GROUP:
+    case DSP_LAUNCH_GROUP: return !l->as.group.ndraws; /* no `state` reaches them */
     case DSP_LAUNCH_BYTES: return true;
     case DSP_LAUNCH_NUMBER: return is_pattern(l->as.number.count);
     default: return false; /* the host's own work */

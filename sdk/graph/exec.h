@@ -63,6 +63,8 @@ typedef struct gr_group {
   uint32_t ninputs, noutputs;
   const graft_tensor_desc *const *descs; /* inputs, then outputs, each part of a gr_described */
   uint32_t first_desc;                   /* in a frame's array */
+  dsp_plan *const *drawing;              /* of its nodes that draw, in their order */
+  uint32_t ndraws, first_draw;           /* first_draw: in a frame's array */
 } gr_group;
 
 /* What one run needs of its own, kept for the next one. */
@@ -78,6 +80,8 @@ typedef struct gr_frame {
   graft_storage **arenas;
   graft_tensor_desc *descs;             /* of all groups */
   const graft_tensor_desc **desc_items; /* likewise: what points to them */
+  graft_philox *philox;                 /* of all nodes in groups that draw */
+  const graft_philox **philox_items;    /* likewise */
 } gr_frame;
 
 /* Executables of a graph with open sizes, by these. */
@@ -106,8 +110,9 @@ struct graft_graph_exec {
   gr_cell *cells;
   gr_step *steps;             /* by node */
   const graft_graph_api *api; /* of the plugin, where there are groups */
+  bool shows_draws;           /* to it: nodes that draw may be in groups */
   gr_group *groups;           /* in the order of their nodes */
-  uint32_t ngroups, ndescs;
+  uint32_t ngroups, ndescs, ndraws;
   uint64_t *arena_bytes;
   /* The first arenas are the memory of inputs that nobody reads any more, if a run has that to itself; each ends with
    * the last moment at which a value lies in it. */

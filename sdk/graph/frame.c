@@ -45,9 +45,12 @@ static bool take_arrays(const graft_graph_exec *exec, gr_frame *f) {
   f->arenas = calloc(exec->narenas + 1u, sizeof *f->arenas);
   f->descs = calloc(exec->ndescs + 1u, sizeof *f->descs);
   f->desc_items = calloc(exec->ndescs + 1u, sizeof *f->desc_items);
+  f->philox = calloc(exec->ndraws + 1u, sizeof *f->philox);
+  f->philox_items = calloc(exec->ndraws + 1u, sizeof *f->philox_items);
   for (uint32_t i = 0; f->descs && f->desc_items && i < exec->ndescs; i++) f->desc_items[i] = &f->descs[i];
+  for (uint32_t i = 0; f->philox && f->philox_items && i < exec->ndraws; i++) f->philox_items[i] = &f->philox[i];
   return f->descs && f->desc_items && f->cells && f->args && f->operands && f->results && f->storages && f->handed &&
-         f->bases && f->arenas;
+         f->bases && f->arenas && f->philox && f->philox_items;
 }
 
 graft_status gr_frame_new(const graft_graph_exec *exec, gr_frame **frame) {
@@ -79,6 +82,8 @@ void gr_frame_free(gr_frame *f) {
   free(f->arenas);
   free(f->descs);
   free(f->desc_items);
+  free(f->philox);
+  free(f->philox_items);
   free(f);
 }
 

@@ -132,7 +132,7 @@ static graft_status show_copy(gr_describer *d, uint32_t n, shown_call *shown) {
 static graft_status find_shown(gr_describer *d, uint32_t n, shown_call *shown) {
   gr_step *step = &d->exec->steps[n];
   *shown = (shown_call){NULL, NULL};
-  if (gr_is_random(step->node) || has_bits(step->node)) return GRAFT_OK;
+  if ((gr_is_random(step->node) && !d->exec->shows_draws) || has_bits(step->node)) return GRAFT_OK;
   graft_status status = GRAFT_OK;
   if (is_copy(step->node))
     status = show_copy(d, n, shown);
@@ -184,7 +184,8 @@ graft_status gr_describe_node(gr_describer *d, uint32_t n, const graft_graph_nod
                               .reads = k.reads,
                               .writes = k.writes,
                               .read_count = k.nreads,
-                              .write_count = k.nwrites};
+                              .write_count = k.nwrites,
+                              .flags = gr_is_random(node) ? GRAFT_GRAPH_NODE_DRAWS : 0};
   *described = shown;
   return status;
 }

@@ -94,7 +94,7 @@ static graft_status add_group(graft_graph_exec *e, uint32_t first, uint32_t end)
   graft_status status = gr_grow((void **)&e->groups, e->ngroups, sizeof *e->groups);
   if (status) return status;
   for (uint32_t n = first; n < end; n++) e->steps[n].group = e->ngroups;
-  e->groups[e->ngroups++] = (gr_group){.first = first, .end = end, .first_desc = e->ndescs};
+  e->groups[e->ngroups++] = (gr_group){.first = first, .end = end, .first_desc = e->ndescs, .first_draw = e->ndraws};
   return GRAFT_OK;
 }
 
@@ -141,9 +141,21 @@ static graft_status list_descs(const grouping *g, gr_group *group) {
   return GRAFT_OK;
 }
 
+/* Which of its nodes draw. */
+static graft_status list_draws(const grouping *g, gr_group *group) {
+  dsp_plan **plans = arena_take(&g->e->memory, (group->end - group->first) * sizeof *plans);
+  if (!plans) return no_memory();
+  for (uint32_t n = group->first; n < group->end; n++) {
+    if (g->nodes[n]->flags & GRAFT_GRAPH_NODE_DRAWS) plans[group->ndraws++] = g->e->steps[n].plan;
+  }
+  group->drawing = plans;
+  return GRAFT_OK;
+}
+
 static graft_status compile_group(grouping *g, gr_group *group) {
   graft_graph_exec *e = g->e;
   graft_status status = list_descs(g, group);
+  if (!status) status = list_draws(g, group);
   graft_graph_group *shown = arena_take(&e->memory, sizeof *shown);
   if (status || !shown) return status ? status : no_memory();
   *shown = (graft_graph_group){.struct_size = sizeof *shown,
@@ -177,6 +189,7 @@ static graft_status make_group(grouping *g, uint32_t first, uint32_t end) {
   if (!status) {
     leave_out_memory(e, group);
     e->ndescs += group->ninputs + group->noutputs;
+    e->ndraws += group->ndraws;
     return GRAFT_OK;
   }
   if (status == GRAFT_OUT_OF_MEMORY) return status;
@@ -204,7 +217,7 @@ static graft_status make_all(grouping *g) {
 /* Asks, and goes on with the answer, where the plugin has the extension. */
 static graft_status with_numbers(graft_graph_exec *e, gr_frame *frame, uint32_t *numbers,
                                  graft_status (*then)(grouping *)) {
-  graft_status status = e->graph->nnodes ? dsp_graph_api(e->device, &e->api) : GRAFT_OK;
+  graft_status status = e->graph->nnodes ? dsp_graph_api(e->device, &e->api, &e->shows_draws) : GRAFT_OK;
   if (status || !e->api) return status;
   grouping g = {.e = e, .describer = {.exec = e, .frame = frame}, .numbers = numbers};
   g.describer.by_buffer = calloc(e->graph->nbuffers + 1u, sizeof *g.describer.by_buffer);

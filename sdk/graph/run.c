@@ -340,17 +340,31 @@ static void fill_desc(const running *r, const gr_described *from, graft_tensor_d
   to->dl.byte_offset += storage->offset;
 }
 
+static graft_status draw_and_run_group(running *r, const gr_group *group, const graft_tensor_desc **items) {
+  graft_philox *philox = r->frame->philox + group->first_draw;
+  for (uint32_t i = 0; i < group->ndraws; i++) dsp_draw(group->drawing[i], &philox[i]);
+  const graft_graph_run_args args = {sizeof args, items, items + group->ninputs,
+                                     r->frame->philox_items + group->first_draw};
+  return dsp_run_group(graft_stream_current(r->e->device), r->e->api, group->executable, &args);
+}
+
 /* To a capture, or to the plugin. */
 static graft_status give_group(running *r, const gr_group *group, const graft_tensor_desc **items) {
   const graft_graph_exec *e = r->e;
-  const graft_graph_run_args args = {sizeof args, items, items + group->ninputs};
   dsp_capture *capture = dsp_capture_of(e->device);
-  if (!capture) return dsp_run_group(graft_stream_current(e->device), e->api, group->executable, &args);
+  if (!capture) return draw_and_run_group(r, group, items);
   const uint32_t count = group->ninputs + group->noutputs;
   graft_storage **storages = dsp_capture_take(capture, count * sizeof(graft_storage *));
   if (!storages) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory to capture a group");
   for (uint32_t i = 0; i < count; i++) storages[i] = r->frame->storages[gr_described_of(group->descs[i])->view.buffer];
-  const dsp_group_call call = {e->api, group->executable, group->ninputs, group->noutputs, items, storages};
+  const dsp_group_call call = {.api = e->api,
+                               .executable = group->executable,
+                               .ninputs = group->ninputs,
+                               .noutputs = group->noutputs,
+                               .descs = items,
+                               .storages = storages,
+                               .drawing = group->drawing,
+                               .ndraws = group->ndraws};
   return dsp_capture_group(capture, &call);
 }
 

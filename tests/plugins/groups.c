@@ -2,7 +2,8 @@
  * the plugin's own where they have none, so that what the host makes of groups shows without a compiler.
  *
  * Options: groups=runs (the default): calls that follow each other are one group; groups=spread: a third of the calls,
- * picked by number, is left out, and groups go around them; groups=refused: as runs, but compile refuses all. And one
+ * picked by number, is left out, and groups go around them; groups=refused: as runs, but compile refuses all;
+ * groups=first: as runs, of version 1 of the extension, which is shown no call that draws. And one
  * lie each: groups=beyond, groups=circle, groups=stolen, groups=both (two groups need each other), groups=unrun,
  * groups=empty (OK without executable), groups=failing, groups=short (a table that ends early). */
 #include <stdbool.h>
@@ -35,7 +36,8 @@ static bool shares(const graft_tensor_desc *const *a, uint32_t na, const graft_t
 static bool needs(const graft_graph_node *late, const graft_graph_node *early) {
   return shares(early->writes, early->write_count, late->reads, late->read_count) ||
          shares(early->writes, early->write_count, late->writes, late->write_count) ||
-         shares(early->reads, early->read_count, late->writes, late->write_count);
+         shares(early->reads, early->read_count, late->writes, late->write_count) ||
+         (early->flags & late->flags & GRAFT_GRAPH_NODE_DRAWS);
 }
 
 static void take_runs(const graft_graph_nodes *graph, uint32_t *groups) {
@@ -183,7 +185,7 @@ typedef struct running {
   graft_buffer *buffers; /* of what is inside */
   graft_tensor_desc descs[MOST_TENSORS];
   const graft_tensor_desc *items[MOST_TENSORS];
-  uint32_t ndescs, nitems;
+  uint32_t ndescs, nitems, ndrawn;
 } running;
 
 /* The descriptor with memory in place of one without. */
@@ -223,6 +225,13 @@ static void bind_field(running *r, unsigned char *field, bool is_list) {
   memcpy(field, &list, sizeof list);
 }
 
+/* What a call that draws draws from: the next one of the run's. */
+static void bind_philox(running *r, const graft_graph_node *node, const op_schema *schema, unsigned char *packed) {
+  if (!(node->flags & GRAFT_GRAPH_NODE_DRAWS)) return;
+  const graft_philox *philox = r->args->philox[r->ndrawn++];
+  memcpy(packed + schema->philox_offset, &philox, sizeof philox);
+}
+
 static graft_status run_node(running *r, const graft_exec *exec, const graft_graph_node *node) {
   const op_schema *schema = op_schema_of(node->args->op_id);
   const void *tables[] = {[OPT_CORE] = ref_core(), [OPT_PRIMS] = ref_prims(), [OPT_TRAIN] = ref_train()};
@@ -241,6 +250,7 @@ static graft_status run_node(running *r, const graft_exec *exec, const graft_gra
   }
   for (uint32_t i = 0; i < schema->nrets; i++)
     bind_field(r, packed.bytes + schema->rets[i].offset, schema->rets[i].kind == OPK_TENSORS);
+  bind_philox(r, node, schema, packed.bytes);
   return slot(exec, packed.bytes);
 }
 
@@ -269,7 +279,8 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
   static const groups_api counts = {sizeof counts, &seen};
   (void)self;
   if (strcmp(name, GROUPS_SEEN) == 0) return *table = &counts, GRAFT_OK;
-  if (strcmp(name, GRAFT_EXTENSION_GRAPH) != 0 || minimum > GRAFT_GRAPH_VERSION) return GRAFT_UNIMPLEMENTED;
+  const uint32_t version = is_mode("first") || is_mode("stolen") ? 1 : GRAFT_GRAPH_VERSION;
+  if (strcmp(name, GRAFT_EXTENSION_GRAPH) != 0 || minimum > version) return GRAFT_UNIMPLEMENTED;
   *table = is_mode("short") ? &part : &api;
   return GRAFT_OK;
 }

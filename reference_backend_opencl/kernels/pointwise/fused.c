@@ -6,11 +6,12 @@
 
 /* ---- an executable ---- */
 
-/* A number of the kernel: known when it is compiled, or what an input of the group brings. */
+/* A number of the kernel: known when it is compiled, or what an input of the group brings, or a run's random state. */
 typedef struct fused_number {
   int64_t bits;
   int input; /* -1: known */
   const ocl_fused_op *op;
+  int seed_of, block_of; /* which of the calls that draw; 0: none, 1: the first */
 } fused_number;
 
 /* What makes a reduction of partial results. */
@@ -39,9 +40,9 @@ struct graft_executable {
   int nlasts;
   ocl_fused_op *ops;
   fused_number numbers[OCL_FUSED_NUMBERS];
-  int nnumbers, noutputs, ninputs;
+  int nnumbers, noutputs, ninputs, ndraws;
   followed_product followed;
-  int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads */
+  int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads; -1: in no memory */
   uint64_t scratch_bytes;        /* for values that are kept from one phase to another */
 };
 
@@ -137,6 +138,51 @@ static graft_status take_numbers(compiling *c, ocl_fused_op *op) {
   return status;
 }
 
+/* What a call gives. */
+static void give_value(compiling *c, const ocl_fused_op *op, const graft_tensor_desc *desc, int *value) {
+  *value = new_value(c, desc);
+  c->kernel.values[*value].op = (int)(op - c->made->ops);
+  set_current(c, desc, *value);
+}
+
+static int add_bits(compiling *c, const ocl_dtype *dtype, const ocl_number *number) {
+  ocl_value value;
+  fused_number *n = &c->made->numbers[c->made->nnumbers];
+  *n = (fused_number){.input = -1};
+  memcpy(&n->bits, &value, ocl_number_as(number, dtype, &value));
+  return c->made->nnumbers++;
+}
+
+/* The operand that is in no memory, with the numbers that say where its stream begins. */
+static int draw_value(compiling *c, const ocl_fused_op *op) {
+  ocl_fused_kernel *k = &c->kernel;
+  const int draw = ++c->made->ndraws;
+  ocl_fused_tensor drawn = {.desc = &op->drawn, .drawn = true, .stream = c->made->nnumbers};
+  c->made->numbers[c->made->nnumbers++] = (fused_number){.input = -1, .seed_of = draw};
+  c->made->numbers[c->made->nnumbers++] = (fused_number){.input = -1, .block_of = draw};
+  ocl_fused_see(&k->space, &op->drawn, &drawn.view);
+  drawn.value = new_value(c, &op->drawn);
+  k->values[drawn.value].input = k->ninputs;
+  c->made->inputs[k->ninputs] = -1;
+  k->inputs[k->ninputs++] = drawn;
+  return drawn.value;
+}
+
+static graft_status take_draw(compiling *c, ocl_fused_op *op) {
+  const ocl_operands *o = &op->operands;
+  graft_status status = read_value(c, o->input[0], &op->input_value[0]);
+  if (status != GRAFT_OK) return status;
+  if (c->kernel.ninputs == OCL_FUSED_TENSORS || c->made->nnumbers + op->numbers > OCL_FUSED_NUMBERS)
+    return GRAFT_UNIMPLEMENTED;
+  op->input_value[1] = draw_value(c, op);
+  give_value(c, op, o->out, &op->value);
+  give_value(c, op, o->second, &op->second_value);
+  op->scalar_number[0] = add_bits(c, op->compute, &op->kept_below);
+  op->scalar_number[1] = add_bits(c, op->compute, &op->scale);
+  op->scalar_number[2] = -1;
+  return GRAFT_OK;
+}
+
 static graft_status take_pointwise(compiling *c, ocl_fused_op *op) {
   ocl_operands *o = &op->operands;
   graft_status status = GRAFT_OK;
@@ -148,14 +194,8 @@ static graft_status take_pointwise(compiling *c, ocl_fused_op *op) {
     set_current(c, o->out, op->input_value[0]);
     return GRAFT_OK;
   }
-  op->value = new_value(c, o->out);
-  c->kernel.values[op->value].op = (int)(op - c->made->ops);
-  set_current(c, o->out, op->value);
-  if (o->second) {
-    op->second_value = new_value(c, o->second);
-    c->kernel.values[op->second_value].op = (int)(op - c->made->ops);
-    set_current(c, o->second, op->second_value);
-  }
+  give_value(c, op, o->out, &op->value);
+  if (o->second) give_value(c, op, o->second, &op->second_value);
   return take_numbers(c, op);
 }
 
@@ -234,6 +274,7 @@ static graft_status take_product(compiling *c, const ocl_fused_op *op) {
 
 static graft_status take_op(compiling *c, ocl_fused_op *op) {
   if (op->multiplies) return take_product(c, op);
+  if (op->draws) return take_draw(c, op);
   return op->reduces ? take_reduction(c, op) : take_pointwise(c, op);
 }
 
@@ -492,6 +533,8 @@ static graft_status fill_numbers(const graft_exec *exec, const graft_executable 
   for (int i = 0; i < e->nnumbers && status == GRAFT_OK; i++) {
     const fused_number *n = &e->numbers[i];
     numbers[i] = n->bits;
+    if (n->seed_of) numbers[i] = (int64_t)args->philox[n->seed_of - 1]->seed;
+    if (n->block_of) numbers[i] = (int64_t)(args->philox[n->block_of - 1]->offset / 4);
     if (n->input < 0) continue;
     const ocl_given_number given = {.op_id = n->op->operands.op_id, .desc = args->inputs[n->input]};
     ocl_number_argument argument;
@@ -540,7 +583,9 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   if (e->followed.product) return run_product(exec, e, args, numbers);
   cl_uint n = 0;
   for (int i = 0; i < e->noutputs; i++) n = add_tensor(arguments, n, args->outputs[i]);
-  for (int i = 0; i < e->ninputs; i++) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
+  for (int i = 0; i < e->ninputs; i++) {
+    if (e->inputs[i] >= 0) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
+  }
   ocl_place scratch;
   if (e->scratch_bytes > 0) {
     status = ocl_workspace(exec, e->scratch_bytes, &scratch);

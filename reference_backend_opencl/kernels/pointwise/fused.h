@@ -61,8 +61,12 @@ enum { OCL_FUSED_RESULTS = 2 };
 /* As its slot would see it. */
 typedef struct ocl_fused_op {
   ocl_fused_space space;
-  int numbers;     /* that it takes */
-  bool multiplies; /* a matrix product, which calls may follow in its kernel */
+  int numbers; /* that it takes */
+  bool draws;  /* its second operand is `drawn`, in no memory: a number of the stream for each element */
+  graft_tensor_desc drawn;
+  int64_t drawn_strides[OCL_DIMS_MAX];
+  ocl_number kept_below, scale; /* x and y of one that draws */
+  bool multiplies;              /* a matrix product, which calls may follow in its kernel */
   ocl_product_call product;
   /* A reduction: */
   bool reduces;
@@ -98,6 +102,8 @@ typedef struct ocl_fused_tensor {
   const graft_tensor_desc *desc;
   ocl_fused_view view;
   int value;
+  bool drawn; /* no memory: the elements' places are numbers of a stream, */
+  int stream; /* whose seed is this number of the kernel, and whose first block is the next */
 } ocl_fused_tensor;
 
 /* A row is gone through again in each phase, since what a reduction gives is known when its own is over. */

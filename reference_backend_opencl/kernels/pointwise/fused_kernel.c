@@ -35,7 +35,9 @@ void ocl_fused_declare(ocl_text *text, const ocl_fused_kernel *k, int value, int
 static void write_parameters(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "KERNEL fused(");
   for (int i = 0; i < k->noutputs; i++) ocl_text_add(text, "PLACE(out_%d), ", i);
-  for (int i = 0; i < k->ninputs; i++) ocl_text_add(text, "CONST_PLACE(in_%d), ", i);
+  for (int i = 0; i < k->ninputs; i++) {
+    if (!k->inputs[i].drawn) ocl_text_add(text, "CONST_PLACE(in_%d), ", i);
+  }
   if (k->nslots > 0 || k->space.team.splits > 1) ocl_text_add(text, "PLACE(scratch), ");
   ocl_text_add(text, "numbers given, space shape) {\n");
 }
@@ -45,6 +47,10 @@ void ocl_fused_write_begins(ocl_text *text, const ocl_fused_kernel *k, bool of_r
   for (int i = 0; i < k->geometry.operands; i++) {
     const bool out = i < k->noutputs;
     const int at = out ? i : i - k->noutputs;
+    if (!out && k->inputs[at].drawn) {
+      ocl_text_add(text, of_row ? "const long row_in_%d = start[%d];\n" : "const long row_in_%d = 0;\n", at, i);
+      continue;
+    }
     const char *name = k->values[out ? k->outputs[at].value : k->inputs[at].value].dtype->name;
     ocl_text_add(text, "__global %sRAW(%s) *row_%s_%d = %s(%s, %s_%d)", out ? "" : "const ", name, out ? "out" : "in",
                  at, out ? "POINTER" : "CONST_POINTER", name, out ? "out" : "in", at);
@@ -100,9 +106,13 @@ void ocl_fused_write_access(ocl_text *text, const ocl_fused_kernel *k, int opera
   const bool out = operand < k->noutputs;
   const int at = out ? operand : operand - k->noutputs, value = out ? k->outputs[at].value : k->inputs[at].value;
   const int64_t inner = k->space.reduced ? k->inner[operand] : k->geometry.stride[operand][0];
-  ocl_text_add(text, out ? "PUT(" : "FETCH(");
+  const bool drawn = !out && k->inputs[at].drawn;
+  ocl_text_add(text, out ? "PUT(" : drawn ? "DRAW(" : "FETCH(");
   ocl_fused_add_value(text, k, value, vector);
-  ocl_text_add(text, ", %s, (row_%s_%d", k->values[value].dtype->name, out ? "out" : "in", at);
+  if (drawn)
+    ocl_text_add(text, ", given.at[%d], given.at[%d], (row_in_%d", k->inputs[at].stream, k->inputs[at].stream + 1, at);
+  else
+    ocl_text_add(text, ", %s, (row_%s_%d", k->values[value].dtype->name, out ? "out" : "in", at);
   if (row) ocl_text_add(text, " + %s * shape.stride[%d].along[0]", row, operand);
   ocl_text_add(text, "), %d, %s[%d]%s, (%s))\n", inner_kind(inner), k->space.reduced ? "shape.inner" : "shape.stride",
                operand, k->space.reduced ? "" : ".along[0]", place);
@@ -382,11 +392,19 @@ static const char *space_of(const ocl_fused_kernel *k) {
   return ocl_fused_has_teams(k) ? "pointwise/fused_teams" : "pointwise/fused_rows";
 }
 
+static bool has_draws(const ocl_fused_kernel *k) {
+  bool has = false;
+  for (int i = 0; i < k->ninputs; i++) has = has || k->inputs[i].drawn;
+  return has;
+}
+
 void ocl_fused_write_kernel(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "#define RANK %d\n#define OPERANDS %d\n#define NUMBERS %d\n#define SLOTS %d\n", k->geometry.rank,
                k->geometry.operands, k->nnumbers > 0 ? k->nnumbers : 1, k->nslots > 0 ? k->nslots : 1);
   ocl_text_add(text, "#define STAGES %d\n%s%s", k->nstages, ocl_kernel_source("pointwise/fused"),
                ocl_kernel_source(space_of(k)));
+  if (has_draws(k))
+    ocl_text_add(text, "%s%s", ocl_kernel_source("random/philox"), ocl_kernel_source("pointwise/fused_draw"));
   write_parameters(text, k);
   if (!k->space.reduced)
     write_chunks(text, k);

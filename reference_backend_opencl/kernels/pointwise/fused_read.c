@@ -1,5 +1,6 @@
 /* What of a graph a fused kernel could run: its calls, and which elements their tensors name. */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/pointwise/fused.h"
@@ -289,11 +290,42 @@ static bool is_cheap(const ocl_pointwise_recipe *recipe) {
   return !recipe->second;
 }
 
+/* Numbers of a stream are a second operand: element i, in the order of a contiguous tensor, takes number i. Those of
+ * f64 are made of two words. */
+static bool read_draw(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
+  const graft_args_native_dropout *args = call->args;
+  if ((args->train && !*args->train) || !args->out0 || !args->out1) return false;
+  const graft_dl_tensor *out = &args->out0->dl;
+  op->compute = ocl_dtype_of(device, out->dtype);
+  if (!op->compute || op->compute->class != OCL_CLASS_FLOAT || op->compute->code == GRAFT_F64) return false;
+  if (args->input->dl.dtype != out->dtype || args->out1->dl.dtype != GRAFT_BOOL || out->ndim > OCL_DIMS_MAX)
+    return false;
+  if (!fits(device, args->input, out) || !fits(device, args->out0, out) || !fits(device, args->out1, out)) return false;
+  op->space = (ocl_fused_space){.ndim = out->ndim};
+  memcpy(op->space.shape, out->shape, (size_t)out->ndim * sizeof *out->shape);
+  int64_t stride = 1;
+  for (int d = out->ndim - 1; d >= 0; d--) {
+    op->drawn_strides[d] = stride;
+    stride *= out->shape[d];
+  }
+  op->drawn = (graft_tensor_desc){.struct_size = sizeof op->drawn, .dl = *out};
+  op->drawn.dl.dtype = GRAFT_F32;
+  op->drawn.dl.strides = op->drawn_strides;
+  op->operands = (ocl_operands){
+      .op_id = call->op->id, .out = args->out0, .second = args->out1, .input = {args->input, &op->drawn}, .inputs = 2};
+  const double keep = 1 - args->p;
+  op->kept_below = (ocl_number){.re = ceil(keep * 0x1p24) * 0x1p-24};
+  op->scale = (ocl_number){.re = keep > 0 ? 1 / keep : 0};
+  op->numbers = 4;
+  return op->draws = true;
+}
+
 static bool read_pointwise(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
   /* The programs of all but the last take long to compile. */
   const uint32_t alone = OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS | OCL_LANES;
   op->recipe = recipe_of(call->op);
   if (!op->recipe || op->recipe->flags & alone) return false;
+  if (op->recipe->flags & OCL_DRAWS) return read_draw(device, call, op);
   ocl_operands *o = &op->operands;
   ocl_pointwise_read(call, o, op->made);
   if (!o->out || !o->second != !op->recipe->second || o->out->dl.ndim > OCL_DIMS_MAX) return false;
@@ -304,7 +336,7 @@ static bool read_pointwise(const graft_device *device, const ocl_call *call, ocl
   if (!is_plain(op)) return false;
   op->compute = ocl_pointwise_dtype(device, o, op->recipe);
   if (!op->compute || op->compute->class == OCL_CLASS_COMPLEX) return false;
-  op->moves = op->recipe == call->op->fused && o->input[0]->dl.dtype == o->out->dl.dtype;
+  op->moves = op->recipe == &ocl_cast_recipe && o->input[0]->dl.dtype == o->out->dl.dtype;
   op->cheap = is_cheap(op->recipe);
   op->space = (ocl_fused_space){.ndim = o->out->dl.ndim};
   memcpy(op->space.shape, o->out->dl.shape, (size_t)o->out->dl.ndim * sizeof *o->out->dl.shape);

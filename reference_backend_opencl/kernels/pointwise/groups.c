@@ -15,7 +15,8 @@
 typedef struct candidate {
   const graft_graph_node *node;
   bool fits, multiplies; /* multiplies: a product, which pointwise calls may follow */
-  int numbers, stages;   /* that its call takes */
+  bool draws;
+  int numbers, stages; /* that its call takes */
   ocl_fused_space space;
   bool placed;
   uint32_t waits; /* for how many others */
@@ -53,7 +54,8 @@ static bool share(const graft_tensor_desc *const *a, uint32_t na, const graft_te
 static bool must_follow(const graft_graph_node *late, const graft_graph_node *early) {
   return share(early->writes, early->write_count, late->reads, late->read_count) ||
          share(early->writes, early->write_count, late->writes, late->write_count) ||
-         share(early->reads, early->read_count, late->writes, late->write_count);
+         share(early->reads, early->read_count, late->writes, late->write_count) ||
+         (early->flags & late->flags & GRAFT_GRAPH_NODE_DRAWS);
 }
 
 static graft_status add_edge(grouping *g, uint32_t early, uint32_t late) {
@@ -92,6 +94,7 @@ static void find_candidates(grouping *g, const graft_exec *exec) {
     c->numbers = op.numbers;
     c->stages = op.reduces ? op.numbers : 0;
     c->multiplies = op.multiplies;
+    c->draws = op.draws;
   }
 }
 
@@ -154,12 +157,13 @@ static bool is_written(const graft_tensor_desc *const *list, int count, const gr
   return share(list, (uint32_t)count, &desc, 1);
 }
 
-/* How many tensors in memory the group would have. */
+/* How many tensors the kernel of the group would have: in memory, or of numbers that it draws. */
 static int count_tensors(const grouping *g) {
   const graft_tensor_desc *inputs[OCL_FUSED_OPS * OCL_INPUTS_MAX], *written[2 * OCL_FUSED_OPS];
-  int ninputs = 0, nwritten = 0, noutputs = 0;
+  int ninputs = 0, nwritten = 0, noutputs = 0, ndrawn = 0;
   for (int m = 0; m < g->nmembers; m++) {
     const graft_graph_node *node = g->nodes[g->members[m]].node;
+    ndrawn += g->nodes[g->members[m]].draws;
     for (uint32_t i = 0; i < node->read_count; i++) {
       const graft_tensor_desc *desc = node->reads[i];
       if (desc->flags & GRAFT_TENSOR_HOST_VALUE || is_written(written, nwritten, desc)) continue;
@@ -172,7 +176,7 @@ static int count_tensors(const grouping *g) {
       noutputs += is_seen(g, desc) || is_written(inputs, ninputs, desc) || is_read_outside(g, g->members[m], desc);
     }
   }
-  return ninputs + noutputs;
+  return ninputs + noutputs + ndrawn;
 }
 
 /* The space that the group has when the node joins it. */
@@ -238,7 +242,7 @@ static bool join(grouping *g, uint32_t n) {
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
       g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
       clashes(&space, c->node, c->node) || (space.team.splits > 1 && reads_result(g, c)) ||
-      (space.product && g->nmembers > 0 && !may_follow(g, c))) {
+      (space.product && g->nmembers > 0 && (c->draws || !may_follow(g, c)))) {
     return false;
   }
   for (int i = 0; i < g->nmembers; i++) {

@@ -26,7 +26,7 @@ void ocl_pointwise_read(const ocl_call *call, operands *o, graft_scalar made[OCL
       }
       case OCL_FIELD_SCALAR: o->scalar[o->scalars++] = *(const graft_scalar *const *)place; break;
       case OCL_FIELD_FLOAT: {
-        const double *real = *(const double *const *)place; /* all of them may be absent */
+        const double *real = fields[i].flags & OCL_FIELD_POINTER ? *(const double *const *)place : place;
         if (real) {
           made[o->scalars] = (graft_scalar){.dtype = GRAFT_F64, .value.f = *real};
           o->scalar[o->scalars] = &made[o->scalars];

@@ -23,7 +23,10 @@ enum {
   OCL_FUNCTION = 0x4000,   /* of functions that take a compiler longer than sums and products do */
   OCL_LOGICAL = 0x40,      /* operands of any dtypes: only whether they are 0 counts */
   OCL_DIVIDES = 0x80,      /* by its last operand or number, which must not be 0 for integers */
-  OCL_TWO_RESULTS = 0x100  /* it has a second output */
+  OCL_TWO_RESULTS = 0x100, /* it has a second output */
+  /* native_dropout, in groups: b is a number of the stream for each element, in [0, 1); those below x are kept, times y
+   */
+  OCL_DRAWS = 0x8000
 };
 
 /* The expression is OpenCL C over the names of pointwise.cl, where ADD, MUL and so on mean the right thing for floats,

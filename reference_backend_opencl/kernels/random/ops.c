@@ -1,12 +1,14 @@
 /* The random ops: one row an op. */
-#include "runtime/ocl.h"
+#include "kernels/random/random.h"
 
 #define REALS    (OCL_FLOATS | OCL_INTS | OCL_BOOLS)
 #define IN_PLACE (GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE)
 
 static const ocl_op ops[] = {
-    {OCL_OP(native_dropout), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_BOOLS, .flags = IN_PLACE},
-    {OCL_OP(native_dropout_backward), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
+    {OCL_OP(native_dropout), .fused = &ocl_dropout_recipe, .inputs = OCL_FLOATS, .outputs = OCL_FLOATS | OCL_BOOLS,
+     .flags = IN_PLACE},
+    {OCL_OP(native_dropout_backward), .fused = &ocl_dropout_backward_recipe, .inputs = OCL_FLOATS,
+     .outputs = OCL_FLOATS, .flags = IN_PLACE},
     {OCL_OP(rrelu_with_noise), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},
     {OCL_OP(uniform), .inputs = OCL_FLOATS | OCL_COMPLEX, .outputs = OCL_FLOATS | OCL_COMPLEX, .flags = IN_PLACE},
     {OCL_OP(exponential), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = IN_PLACE},

@@ -14,11 +14,18 @@ graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
   ocl_text_add(&head, "#define D %s\n%s%s", dtype->name, wide ? "#define WIDE\n" : "", defines);
-  graft_status status = ocl_kernel_make(&draws->kernel, device, &head, "random/random", entry);
+  graft_status status = ocl_kernel_make(&draws->kernel, device, &head, "random/philox random/random", entry);
   int64_t blocks = ocl_ceil_divide((int64_t)elements, wide ? 2 : 4);
   ocl_kernel_size(&draws->kernel, ocl_ceil_divide(blocks, (int64_t)draws->blocks_per_item), local);
   return status;
 }
+
+const ocl_pointwise_recipe ocl_dropout_recipe = {.dtypes = OCL_FLOATS,
+                                                 .flags = OCL_DRAWS | OCL_TWO_RESULTS,
+                                                 .expression = "b < x ? a * y : (VT)0",
+                                                 .second = "b < x ? (VT)1 : (VT)0"};
+const ocl_pointwise_recipe ocl_dropout_backward_recipe = {
+    .dtypes = OCL_FLOATS, .flags = OCL_MASK_B, .expression = "a * ((b ? (VT)1 : (VT)0) * x)"};
 
 /* Ops that draw a number for each element of a tensor and decide by it what becomes of that element. */
 typedef struct sieve {
@@ -115,7 +122,8 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   ocl_text head = {0};
   ocl_head_types(&head, dtype, device->vector_width, local);
   ocl_text_add(&head, "#define DROPOUT_BACKWARD\n#define D %s\n", dtype->name);
-  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "random/random", "dropout_backward");
+  graft_status status =
+      ocl_kernel_make(&memo->kernel, device, &head, "random/philox random/random", "dropout_backward");
   ocl_kernel_size(&memo->kernel, ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk), local);
   return status;
 }

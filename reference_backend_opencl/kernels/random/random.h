@@ -2,7 +2,7 @@
 #ifndef OCL_RANDOM_H
 #define OCL_RANDOM_H
 
-#include "runtime/ocl.h"
+#include "kernels/pointwise/pointwise.h"
 
 /* A kernel over numbers of a stream. */
 typedef struct ocl_draws {
@@ -18,5 +18,8 @@ graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl
 
 /* randperm by a CPU (keys.c). */
 graft_status ocl_permute_by_keys(const graft_exec *exec, const graft_philox *philox, const graft_tensor_desc *out);
+
+/* What dropout and its gradient do with an element, for groups of calls. */
+extern const ocl_pointwise_recipe ocl_dropout_recipe, ocl_dropout_backward_recipe;
 
 #endif

@@ -18,8 +18,9 @@
  * What a group gives is what its calls give: to the bit where all of them are elementwise, with a rounding to each
  * call's dtype in between; elsewhere sums may be taken in another order, within the limits that their slots keep.
  *
- * Version 1 has neither calls that draw random numbers nor sizes that are open until a run: the host shows none. What
- * would bring them is fields at the end of these structs, and a host that sends them looks for a later version.
+ * Version 2 has calls that draw random numbers: their `philox` is NULL here, and each run brings what they draw from. To
+ * a plugin of version 1 the host shows them without args. Sizes that are open until a run are in neither: fields at the
+ * end of these structs would bring them, and a host that sends them looks for a later version.
  *
  * All functions of the table are there, and thread-safe, but that calls which name one stream are serialised. Of the
  * host, query and compile may ask `log`, `set_error`, `cache_directory` and `extension`; run also `workspace`, as a slot
@@ -33,9 +34,15 @@
 extern "C" {
 #endif
 
-#define GRAFT_GRAPH_VERSION 1
+#define GRAFT_GRAPH_VERSION 2
 
 typedef struct graft_executable graft_executable; /* the plugin's: a group, compiled */
+
+typedef uint32_t graft_graph_node_flags;
+enum {
+  /* It draws random numbers, or may do so, args or not. Such calls keep their order: each needs the one before it. */
+  GRAFT_GRAPH_NODE_DRAWS = 0x1
+};
 
 /* A call, and what it reads and writes: each descriptor that its args name, absent ones left out. What it both reads and
  * writes is in both lists, through one descriptor or through one for each. */
@@ -46,6 +53,9 @@ typedef struct graft_graph_node {
   const graft_tensor_desc *const *writes;
   uint32_t read_count;
   uint32_t write_count;
+  /* Since version 2. */
+  graft_graph_node_flags flags;
+  uint32_t reserved;
 } graft_graph_node;
 
 /* A graph, for query. All of it lives until query returns. */
@@ -94,6 +104,9 @@ typedef struct graft_graph_run_args {
   size_t struct_size;
   const graft_tensor_desc *const *inputs;
   const graft_tensor_desc *const *outputs;
+  /* Since version 2: for each node of the group that draws, in their order, what it draws from, as a slot's args have
+   * it; `state` is NULL. */
+  const graft_philox *const *philox;
 } graft_graph_run_args;
 
 typedef struct graft_graph_api {
