@@ -11,8 +11,10 @@ static void draw_blocks(ulong counter, ulong seed, uint *words) {
   uint8 x = convert_uint8(counters), y = convert_uint8(counters >> 32), z = (uint8)0, w = (uint8)0;
   uint key0 = (uint)seed, key1 = (uint)(seed >> 32), lanes[4][BLOCKS];
   for (int round = 0; round < 10; round++) {
-    uint8 high0 = mul_hi((uint8)0xD2511F53u, x), low0 = 0xD2511F53u * x;
-    uint8 high1 = mul_hi((uint8)0xCD9E8D57u, z), low1 = 0xCD9E8D57u * z;
+    /* mul_hi takes PoCL several times as long. */
+    const ulong8 first = convert_ulong8(x) * 0xD2511F53ul, second = convert_ulong8(z) * 0xCD9E8D57ul;
+    const uint8 high0 = convert_uint8(first >> 32), low0 = convert_uint8(first);
+    const uint8 high1 = convert_uint8(second >> 32), low1 = convert_uint8(second);
     x = high1 ^ y ^ key0;
     y = low1;
     z = high0 ^ w ^ key1;
