@@ -95,7 +95,7 @@ static void compare_product(const followed *p, graft_dtype dtype, const int64_t 
     to[2] = sized(dtype, 1, size[2], 3);
     to[3] = sized(dtype, size[0], size[2], 4);
   }
-  const way w = {p->calls, &dtype, 4, p->outputs, p->nodes, 1, true};
+  const way w = {p->calls, &dtype, 4, p->outputs, p->nodes, 1, .at_least = true};
   compare(name, &w, in, same);
   release_all(in, 4);
   release_all(same, 4);

@@ -54,7 +54,7 @@ static void compare_list(const char *const *names, int count, bool pairs, graft_
   for (int at = 0; at < count; at += RESULTS) {
     const list l = {names + at, count - at < RESULTS ? count - at : RESULTS, pairs};
     const uint32_t nodes = (uint32_t)l.count + 1 + pairs; /* without pairs the minimum is dead */
-    const way w = {call_list, &l, 2, (uint32_t)l.count, nodes, 1, false};
+    const way w = {call_list, &l, 2, (uint32_t)l.count, nodes, 1, .at_least = false};
     graft_tensor *in[] = {matrix(dtype, layout, 1), matrix(dtype, (layout + 3) % LAYOUTS, 2)};
     compare(names[at], &w, in, in);
     release_all(in, 2);
@@ -99,7 +99,7 @@ static void convert(graft_tensor **in, graft_tensor **out, const void *what) {
 
 START_TEST(conversions_between_ops) {
   if (!device) return;
-  const way w = {convert, NULL, 3, 3, 16, 1, false};
+  const way w = {convert, NULL, 3, 3, 16, 1, .at_least = false};
   graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 1, 2), matrix(GRAFT_I32, 0, 3)};
   compare("conversions", &w, in, in);
   release_all(in, 3);
@@ -125,7 +125,7 @@ START_TEST(writes_to_inputs_and_broadcasts) {
     OK(tns_new(a->storage, device, GRAFT_F32, 2, row, strides, 0, &in[1]));
     OK(tns_new(b->storage, device, GRAFT_F32, 2, column, strides, 0, &in[2]));
     same[1] = in[1], same[2] = in[2];
-    const way w = {write_and_spread, NULL, 3, 1, 4, 1, false};
+    const way w = {write_and_spread, NULL, 3, 1, 4, 1, .at_least = false};
     compare("writes", &w, in, same);
     release_all((graft_tensor *[]){in[0], in[1], in[2], same[0], a, b}, 6);
   }
@@ -143,7 +143,7 @@ static void with_numbers(graft_tensor **in, graft_tensor **out, const void *what
 
 START_TEST(numbers_of_each_run) {
   if (!device) return;
-  const way w = {with_numbers, NULL, 2, 1, 4, 1, false};
+  const way w = {with_numbers, NULL, 2, 1, 4, 1, .at_least = false};
   graft_tensor *x = matrix(GRAFT_F32, 0, 1), *like = NULL;
   OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F32, 0, NULL, (float[]){1}, &like));
   graft_graph_exec *exec = compiled(&w, (graft_tensor *[]){x, like});
@@ -176,7 +176,7 @@ static void long_chain(graft_tensor **in, graft_tensor **out, const void *what) 
 /* As many as there may be in one, and the rest. */
 START_TEST(what_is_too_large_is_cut) {
   if (!device) return;
-  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3, false};
+  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3, .at_least = false};
   graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 0, 2)};
   compare("a long chain", &w, in, in);
   const uint64_t before = programs();
@@ -196,7 +196,7 @@ static void apart(graft_tensor **in, graft_tensor **out, const void *what) {
 
 START_TEST(what_does_not_fit_runs_alone) {
   if (!device) return;
-  const way w = {apart, NULL, 1, 2, 2, 1, false};
+  const way w = {apart, NULL, 1, 2, 2, 1, .at_least = false};
   graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1)};
   compare("apart", &w, in, in);
   release_all(in, 1);
@@ -227,7 +227,7 @@ static void *run_often(void *context) {
 
 START_TEST(threads_run_one_on_streams_of_theirs) {
   if (!device) return;
-  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3, false};
+  const way w = {long_chain, NULL, 2, 1, LONG_CHAIN, 3, .at_least = false};
   shared s = {.in = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 0, 2)}};
   s.exec = compiled(&w, s.in);
   long_chain(s.in, &s.expected, NULL);

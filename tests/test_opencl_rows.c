@@ -159,7 +159,7 @@ static void compare_program(const fused_program *p, graft_dtype dtype, int64_t r
            (int)rows, (int)columns);
   for (uint32_t i = 0; i < count; i++) in[i] = sized(dtype, i < p->whole ? rows : 1, columns, i + 1);
   const uint32_t least = teams && (rows == 1 || rows > 1000 || columns > 1000 || p->columns) ? 2 : p->teams;
-  const way w = {p->calls, NULL, count, p->outputs, teams ? least : p->nodes, 1, teams};
+  const way w = {p->calls, NULL, count, p->outputs, teams ? least : p->nodes, 1, .at_least = teams};
   compare(name, &w, in, in);
   release_all(in, count);
 }
@@ -184,7 +184,7 @@ END_TEST
 START_TEST(conversions_around_reductions) {
   if (!device) return;
   const graft_dtype dtypes[] = {GRAFT_BF16, GRAFT_F32};
-  const way w = {with_casts, &dtypes[_i], 2, 2, teams ? 6 : _i ? 10 : 12, 1, teams};
+  const way w = {with_casts, &dtypes[_i], 2, 2, teams ? 6 : _i ? 10 : 12, 1, .at_least = teams};
   graft_tensor *in[] = {sized(dtypes[_i], 4, 205, 1), sized(dtypes[_i], 1, 205, 2)};
   compare("conversions", &w, in, in);
   release_all(in, 2);
@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(writes_to_what_is_reduced) {
   if (!device) return;
-  const way w = {with_writes, NULL, 2, 2, teams ? 6 : 9, 1, teams};
+  const way w = {with_writes, NULL, 2, 2, teams ? 6 : 9, 1, .at_least = teams};
   graft_tensor *in[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
   graft_tensor *same[] = {sized(GRAFT_F32, 5, 1205, 1), sized(GRAFT_F32, 5, 1, 2)};
   compare("writes", &w, in, same);
