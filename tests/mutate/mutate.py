@@ -59,8 +59,15 @@ def files_of(root):
     if (root / ".git").exists():
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
         return [name for name in listed.split("\0") if name and (root / name).is_file()]
-    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return [str(path) for path in found if not path.parts[0].startswith("build")]
+    return list(files_below(root))
+
+
+def files_below(root):
+    """All files, but those in folders of the root that hold builds: none of the many trees that runs keep there is walked."""
+    for folder, folders, names in os.walk(root):
+        if Path(folder) == root:
+            folders[:] = [name for name in folders if not name.startswith("build")]
+        yield from (str(Path(folder, name).relative_to(root)) for name in names)
 
 
 def tracked(root, globs):
@@ -319,10 +326,8 @@ def copy_tree(root, to):
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copy if target.exists() else shutil.copy2
         copy(source, target)
-    for target in [path for path in Path(to).rglob("*") if path.is_file()]:
-        name = str(target.relative_to(to))
-        if name not in kept and not name.startswith(("build/", "build-")):
-            target.unlink()
+    for name in set(files_below(Path(to))) - kept:
+        Path(to, name).unlink()
 
 
 def read_results(path):

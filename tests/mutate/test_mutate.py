@@ -356,6 +356,15 @@ class Copies(unittest.TestCase):
             self.assertEqual(target.read_text(), SOURCE)
             self.assertGreater(target.stat().st_mtime, 1)
 
+    def test_builds_are_nobodys_files(self):
+        with tempfile.TemporaryDirectory() as root, tempfile.TemporaryDirectory() as tree:
+            for name in (f"{root}/kept/source.c", f"{root}/build/mutate/tree/source.c", f"{tree}/build/made", f"{tree}/old.c"):
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+                Path(name).write_text(SOURCE)
+            mutate.copy_tree(Path(root), tree)
+            found = {str(path.relative_to(tree)) for path in Path(tree).rglob("*") if path.is_file()}
+            self.assertEqual(found, {"kept/source.c", "build/made"})
+
 
 KERNELS = """__kernel void rows(int n) { both(n); }
 #define TWICE(a) \\
