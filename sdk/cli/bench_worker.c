@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ bool bench_worker_begin(bench_worker *worker, bench_hello *hello) {
   fflush(NULL);
   worker->pid = fork();
   if (worker->pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a plugin that never comes back would keep it once the parent is gone */
     close(ends[0]);
     setenv("GRAFT_OPENCL_OPTIMIZE", "always", 0); /* from the first launch on: it is not a first use that is timed */
     serve(&worker->target, ends[1]);

@@ -5,11 +5,13 @@
 #include <argp.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,6 +153,7 @@ static pid_t start(const options *o, uint32_t share, int *from) {
   if (pipe(ends) != 0) return -1;
   pid_t pid = fork();
   if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a plugin that never comes back would keep it once the parent is gone */
     outcome sum = run_share(o, share);
     bool written = write(ends[1], &sum, sizeof sum) == (ssize_t)sizeof sum;
     _exit(written ? CLI_OK : CLI_FAILED);

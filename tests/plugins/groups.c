@@ -33,11 +33,14 @@ static bool shares(const graft_tensor_desc *const *a, uint32_t na, const graft_t
   return false;
 }
 
+static bool draws(const graft_graph_node *node) {
+  return GRAFT_HAS(node, graft_graph_node, flags) && node->flags & GRAFT_GRAPH_NODE_DRAWS;
+}
+
 static bool needs(const graft_graph_node *late, const graft_graph_node *early) {
   return shares(early->writes, early->write_count, late->reads, late->read_count) ||
          shares(early->writes, early->write_count, late->writes, late->write_count) ||
-         shares(early->reads, early->read_count, late->writes, late->write_count) ||
-         (early->flags & late->flags & GRAFT_GRAPH_NODE_DRAWS);
+         shares(early->reads, early->read_count, late->writes, late->write_count) || (draws(early) && draws(late));
 }
 
 static void take_runs(const graft_graph_nodes *graph, uint32_t *groups) {
@@ -227,7 +230,7 @@ static void bind_field(running *r, unsigned char *field, bool is_list) {
 
 /* What a call that draws draws from: the next one of the run's. */
 static void bind_philox(running *r, const graft_graph_node *node, const op_schema *schema, unsigned char *packed) {
-  if (!(node->flags & GRAFT_GRAPH_NODE_DRAWS)) return;
+  if (!draws(node)) return;
   const graft_philox *philox = r->args->philox[r->ndrawn++];
   memcpy(packed + schema->philox_offset, &philox, sizeof philox);
 }

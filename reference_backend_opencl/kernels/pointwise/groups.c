@@ -51,11 +51,15 @@ static bool share(const graft_tensor_desc *const *a, uint32_t na, const graft_te
   return false;
 }
 
+/* Hosts of version 1 have no flags, and show no node that draws. */
+static bool draws(const graft_graph_node *node) {
+  return GRAFT_HAS(node, graft_graph_node, flags) && node->flags & GRAFT_GRAPH_NODE_DRAWS;
+}
+
 static bool must_follow(const graft_graph_node *late, const graft_graph_node *early) {
   return share(early->writes, early->write_count, late->reads, late->read_count) ||
          share(early->writes, early->write_count, late->writes, late->write_count) ||
-         share(early->reads, early->read_count, late->writes, late->write_count) ||
-         (early->flags & late->flags & GRAFT_GRAPH_NODE_DRAWS);
+         share(early->reads, early->read_count, late->writes, late->write_count) || (draws(early) && draws(late));
 }
 
 static graft_status add_edge(grouping *g, uint32_t early, uint32_t late) {

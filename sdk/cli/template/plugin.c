@@ -479,18 +479,23 @@ static graft_status extension(void *self, const char *name, uint32_t minimum, co
 /* The struct is as long as the host knows it, and only what fits is written. */
 static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps *out) {
   graft_op_caps mine = {.struct_size = out->struct_size}, *caps = &mine;
+  /* Only an op that gives all its work to submit() can be recorded, and says so (CAPTURING). */  // @capture
   (void)device;
   switch (op_id) {
     case GRAFT_OP_ADD_TENSOR:
-    case GRAFT_OP_RELU: caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC; break;
+    case GRAFT_OP_RELU:
+      caps->flags = GRAFT_CAP_IN_PLACE | GRAFT_CAP_DETERMINISTIC;
+      caps->exec_flags_known = GRAFT_EXEC_CAPTURING;  // @capture
+      break;
+    case GRAFT_OP_MM:
     case OP_SCALE_ADD:
     case OP_SCALE_ADD_BACKWARD:
-    case GRAFT_OP_MM: caps->flags = GRAFT_CAP_DETERMINISTIC; break;
+      caps->flags = GRAFT_CAP_DETERMINISTIC;
+      caps->exec_flags_known = GRAFT_EXEC_CAPTURING;  // @capture
+      break;
     default: return GRAFT_UNIMPLEMENTED;
   }
   caps->input_dtypes = caps->output_dtypes = GRAFT_DTYPE_BIT(GRAFT_NUMBER_F32);
-  /* Each of them submits its work and does none itself, so that it can be recorded. */  // @capture
-  caps->exec_flags_known = GRAFT_EXEC_CAPTURING;                                         // @capture
   memcpy(out, caps, out->struct_size < sizeof mine ? out->struct_size : sizeof mine);
   return GRAFT_OK;
 }

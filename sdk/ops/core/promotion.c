@@ -101,8 +101,11 @@ graft_status op_value_fits(const op_call *call, int arg, const graft_value *give
     fits &= has_infinity;
   else
     fits &= value.re <= most && value.re >= least;
+  if (dt_is_complex(dtype) && isfinite(value.im)) fits &= fabsl(value.im) <= most;
   if (fits) return GRAFT_OK;
-  return op_error(call, "%s is %Lg%s, which %s can't hold", call->schema->args[arg].name, value.re,
+  /* Of a whole number all digits: one just beyond a range would look like one within. */
+  const int digits = value.re == rintl(value.re) && fabsl(value.re) < 0x1p64L ? 20 : 6;
+  return op_error(call, "%s is %.*Lg%s, which %s can't hold", call->schema->args[arg].name, digits, value.re,
                   value.im != 0 ? " with an imaginary part" : "", graft_dtype_name(dtype));
 }
 

@@ -19,7 +19,8 @@
  * call's dtype in between; elsewhere sums may be taken in another order, within the limits that their slots keep.
  *
  * Version 2 has calls that draw random numbers: their `philox` is NULL here, and each run brings what they draw from. To
- * a plugin of version 1 the host shows them without args. Sizes that are open until a run are in neither: fields at the
+ * a plugin of version 1 the host shows them without args; a host of version 1 sends neither `flags` nor `philox`, so that
+ * a plugin asks GRAFT_HAS before it reads them. Sizes that are open until a run are in neither: fields at the
  * end of these structs would bring them, and a host that sends them looks for a later version.
  *
  * All functions of the table are there, and thread-safe, but that calls which name one stream are serialised. Of the
@@ -104,8 +105,8 @@ typedef struct graft_graph_run_args {
   size_t struct_size;
   const graft_tensor_desc *const *inputs;
   const graft_tensor_desc *const *outputs;
-  /* Since version 2: for each node of the group that draws, in their order, what it draws from, as a slot's args have
-   * it; `state` is NULL. */
+  /* Since version 2: for each node of the group with GRAFT_GRAPH_NODE_DRAWS, in their order, what it draws from, as a
+   * slot's args have it; `state` is NULL. */
   const graft_philox *const *philox;
 } graft_graph_run_args;
 
