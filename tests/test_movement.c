@@ -188,6 +188,8 @@ static const struct {
     {"aten::topk f64[3] 4", "k is 4"},
     {"aten::arange.start_step 0 5 -1", "there is no way with step -1"},
     {"aten::full [2] 300 dtype=u8", "which u8 can't hold"},
+    {"aten::full [2] 2147483648 dtype=i32", "fill_value is 2147483648, which i32 can't hold"},
+    {"aten::full [2] 1+1e300j dtype=c64", "fill_value is 1 with an imaginary part, which c64 can't hold"},
     {"aten::uniform f64[2] 3.0 1.0", "no interval"},
     {"prims::as_strided_scatter f64[4] f64[3] [3] [2] 0", "beyond self"},
 };
