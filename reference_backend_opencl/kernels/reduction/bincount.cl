@@ -1,6 +1,6 @@
 /* How often each whole number occurs, or what the weights of its places add up to. The head defines D, the dtype of the
- * numbers, and with weights WEIGHT, their type and that of the sums. Sums of weights are made in an order that follows from
- * shapes alone: on a CPU stretches of numbers have bins of their own, or, where bins are many, each work-item goes over all
+ * numbers, and with weights WEIGHT, their type and that of the sums. Sums of weights are made in an order that follows from the
+ * shapes and the number of bins alone: on a CPU stretches of numbers have bins of their own, or, where bins are many, each work-item goes over all
  * numbers for its own part of them; elsewhere places are sorted first (after core/items.cl).
  * Counts are whole numbers, so that it is all the same in which order they grow. */
 typedef struct {
