@@ -190,10 +190,18 @@ static void swap_inputs(graft_graph_exec *exec) {
     if (exec->groups[g].ninputs > 1) swap_memory(exec, &exec->groups[g], 0, 1);
   }
 }
+/* Whether a group's input is there as long as its output: a later group that reads the output finds memory in its
+ * place. */
+static bool outlives(const graft_graph_exec *exec, const graft_tensor_desc *input, const graft_tensor_desc *output) {
+  const gr_place *in = &exec->places[gr_described_of(input)->view.buffer],
+                 *out = &exec->places[gr_described_of(output)->view.buffer];
+  return in->is_output || (!out->is_output && in->last >= out->last);
+}
 static void swap_output(graft_graph_exec *exec) {
   for (uint32_t g = 0; g < exec->ngroups; g++) {
     const gr_group *group = &exec->groups[g];
-    if (group->ninputs && group->noutputs) swap_memory(exec, group, 0, group->ninputs);
+    if (group->ninputs && group->noutputs && outlives(exec, group->descs[0], group->descs[group->ninputs]))
+      swap_memory(exec, group, 0, group->ninputs);
   }
 }
 
