@@ -10,6 +10,16 @@
 
 enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
 
+/* --- setups: either kind of kernels, by the processor that is there --- */
+
+static inline void open_for_cpus(void) {
+  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
+}
+
+static inline void open_for_gpus(void) {
+  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
+}
+
 /* --- values --- */
 
 /* Small and large ones, whole ones, zeros of both signs, denormals, infinities and NaN. */

@@ -131,14 +131,6 @@ START_TEST(of_f64_alone) {
 }
 END_TEST
 
-static void open_for_cpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
-}
-
-static void open_for_gpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
-}
-
 int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)),
                               EACH(of_half_types, ROWS(programs_of)),

@@ -115,14 +115,6 @@ START_TEST(of_other_dtypes) {
 }
 END_TEST
 
-static void open_for_cpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
-}
-
-static void open_for_gpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
-}
-
 int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)), EACH(of_other_dtypes, ROWS(programs_of)), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* tiles take PoCL's optimizer long */

@@ -202,14 +202,9 @@ START_TEST(writes_to_what_is_reduced) {
 }
 END_TEST
 
-/* With kernels for CPUs and for GPUs, whatever the device is. */
-static void open_for_cpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
-}
-
-static void open_for_gpus(void) {
+static void open_for_teams(void) {
   teams = true;
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
+  open_for_gpus();
 }
 
 int main(void) {
@@ -220,5 +215,5 @@ int main(void) {
                               {0}};
   const int failed = run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* these kernels take PoCL's optimizer long */
-  return run_suite("opencl_rows_of_teams", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+  return run_suite("opencl_rows_of_teams", tests, (suite_options){.timeout_s = 300, .setup = open_for_teams}) || failed;
 }

@@ -65,19 +65,22 @@ static ocl_operands operands_of(const ocl_product_call *call) {
                         .sums = call->sums};
 }
 
+static graft_status make(graft_device *device, const ocl_operands *operands, ocl_product **product) {
+  *product = calloc(1, sizeof **product);
+  return *product ? ocl_product_prepare(*product, device, operands) : GRAFT_OUT_OF_MEMORY;
+}
+
 graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
                               ocl_product **product) {
   ocl_operands operands = operands_of(call);
   operands.tf32 = exec->flags & GRAFT_EXEC_ALLOW_TF32;
   operands.epilogue = epilogue;
-  *product = calloc(1, sizeof **product);
-  return *product ? ocl_product_prepare(*product, exec->device, &operands) : GRAFT_OUT_OF_MEMORY;
+  return make(exec->device, &operands, product);
 }
 
 graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, ocl_product **product) {
   const ocl_operands operands = operands_of(call);
-  *product = calloc(1, sizeof **product);
-  return *product ? ocl_product_prepare(*product, device, &operands) : GRAFT_OUT_OF_MEMORY;
+  return make(device, &operands, product);
 }
 
 bool ocl_product_is_turned(const ocl_product *product) {
