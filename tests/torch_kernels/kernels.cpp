@@ -2,12 +2,15 @@
 // is copied to the outputs.
 #include "kernels.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -17,6 +20,7 @@
 namespace {
 
 const graft_host *host;
+c10::Device computes_on(c10::kCPU);
 
 template <typename T>
 T field(const graft_args *args, size_t offset) {
@@ -32,7 +36,7 @@ c10::ScalarType scalar_type(graft_dtype dtype) {
   TORCH_CHECK(false, "no dtype of PyTorch for code ", dtype);
 }
 
-at::Tensor tensor(const graft_tensor_desc *desc) {
+at::Tensor in_memory(const graft_tensor_desc *desc) {
   if (!desc) return {};
   const auto rank = static_cast<size_t>(desc->dl.ndim);
   const c10::IntArrayRef sizes(desc->dl.shape, rank), strides(desc->dl.strides, rank);
@@ -41,6 +45,14 @@ at::Tensor tensor(const graft_tensor_desc *desc) {
   at::Tensor made = data ? at::from_blob(data, sizes, strides, options) : at::empty_strided(sizes, strides, options);
   if (desc->flags & GRAFT_TENSOR_HOST_VALUE) made.unsafeGetTensorImpl()->set_wrapped_number(true);
   return made;
+}
+
+// The same on the device that computes: all that the tensor's strides span is copied, so that they stay as they are.
+at::Tensor tensor(const graft_tensor_desc *desc) {
+  at::Tensor made = in_memory(desc);
+  if (computes_on.is_cpu() || !desc || desc->flags & GRAFT_TENSOR_HOST_VALUE) return made;
+  const int64_t span = static_cast<int64_t>(at::detail::computeStorageNbytes(made.sizes(), made.strides(), 1));
+  return made.as_strided({span}, {1}).to(computes_on).as_strided(made.sizes(), made.strides());
 }
 
 c10::Scalar scalar(const graft_scalar &number) {
@@ -96,6 +108,7 @@ c10::IValue mask(const op_arg &arg, const graft_args *args) {
 c10::IValue value_of(const op_arg &arg, const c10::Argument &of_torch, const graft_args *args) {
   const bool optional = arg.flags & OPA_OPTIONAL;
   const size_t at = arg.offset;
+  if (arg.kind == OPK_DEVICE) return computes_on;
   if (arg.flags & OPA_DROPPED || arg.kind == OPK_GENERATOR) return of_torch.default_value().value_or(c10::IValue());
   switch (arg.kind) {
     case OPK_TENSOR: {
@@ -131,12 +144,12 @@ c10::IValue value_of(const op_arg &arg, const c10::Argument &of_torch, const gra
 }
 
 // PyTorch's kernels for CPUs leave out some results that those for other devices have (the statistics of a
-// normalization that only evaluates, the bags of indices), and keep others in the input's half type: these calls are
-// not served.
+// normalization that only evaluates, the bags of indices), and keep others in the input's half type, those for CUDA
+// have some of other shapes: these calls are not served.
 void write(const graft_tensor_desc *out, const at::Tensor &result) {
   if (!out || !result.defined()) return;
-  at::Tensor target = tensor(out);
-  TORCH_CHECK(target.sizes() == result.sizes() && target.scalar_type() == result.scalar_type(), "PyTorch's CPU gives ",
+  at::Tensor target = in_memory(out);
+  TORCH_CHECK(target.sizes() == result.sizes() && target.scalar_type() == result.scalar_type(), "PyTorch gives ",
               result.scalar_type(), " ", result.sizes(), ", the host expects ", target.scalar_type(), " ",
               target.sizes());
   target.copy_(result);
@@ -178,9 +191,12 @@ graft_status said(graft_status status, const char *text) {
 
 }  // namespace
 
-void tk_start(const graft_host *given) {
+graft_status tk_start(const graft_host *given, const char *device) {
   host = given;
+  if (std::string(device) != "cpu" && std::string(device) != "cuda") return GRAFT_INVALID_ARGUMENT;
+  computes_on = std::string(device) == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
   at::set_num_threads(1);  // the suite's workers are forked
+  return GRAFT_OK;
 }
 
 bool tk_has(const op_schema *schema) {
@@ -200,6 +216,10 @@ graft_status tk_call(const op_schema *schema, const graft_exec *exec, const graf
     const size_t results = std::min<size_t>(stack.size(), schema->nrets);
     for (size_t i = 0; i < results; i++) write_result(schema->rets[i], exec, args, stack[i]);
     return GRAFT_OK;
+  } catch (const c10::AcceleratorError &error) {
+    // What failed inside a kernel leaves the process without its device: it ends, so that only this case is lost.
+    std::fprintf(stderr, "%s: %s\n", schema->name, error.what_without_backtrace());
+    std::abort();
   } catch (const c10::IndexError &error) {
     return said(GRAFT_OUT_OF_RANGE, error.what_without_backtrace());
   } catch (const c10::Error &error) {

@@ -1,4 +1,4 @@
-/* An op of the tables by PyTorch's own CPU kernel. The plugin is C, PyTorch's side C++. */
+/* An op of the tables by PyTorch's own kernel, on the CPU or on a CUDA device. The plugin is C, PyTorch's side C++. */
 #ifndef GRAFT_TESTS_TORCH_KERNELS_H
 #define GRAFT_TESTS_TORCH_KERNELS_H
 
@@ -10,8 +10,10 @@
 extern "C" {
 #endif
 
-/* Before the first call. */
-void tk_start(const graft_host *host);
+/* Before the first call. `device` is where PyTorch computes, "cpu" or "cuda" (its first device, which a process takes
+ * at its first call): arguments are copied there and results back, with their strides. GRAFT_INVALID_ARGUMENT for
+ * another. */
+graft_status tk_start(const graft_host *host, const char *device);
 /* Whether PyTorch has an op of that name. */
 bool tk_has(const op_schema *schema);
 /* Calls it and copies its results to the outputs. UNIMPLEMENTED where PyTorch refuses the call or gives results of

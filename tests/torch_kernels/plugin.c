@@ -1,5 +1,7 @@
-/* The plugin "torch_kernels": PyTorch's CPU kernels behind the ABI, for the conformance suite: a third implementation,
- * by others, which must raise no alarm. Memory, streams and events are the reference plugin's. */
+/* The plugin "torch_kernels": PyTorch's kernels behind the ABI, for the conformance suite: a third implementation, by
+ * others, which must raise no alarm. Its option `device=cuda` takes PyTorch's kernels for CUDA devices, else it is
+ * those for CPUs. Memory, streams and events are the reference plugin's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels.h"
@@ -41,6 +43,13 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
   return GRAFT_OK;
 }
 
+static graft_status refused(const graft_host *host, const char *option) {
+  char text[128];
+  snprintf(text, sizeof text, "torch_kernels: not \"%.64s\": its option is device=cpu or device=cuda", option);
+  host->set_error(host->context, text);
+  return GRAFT_INVALID_ARGUMENT;
+}
+
 GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const char *const *options,
                                                const graft_plugin **plugin) {
   static graft_plugin made;
@@ -48,9 +57,14 @@ GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const cha
   static graft_prims_ops prims = {.struct_size = sizeof prims};
   static graft_train_ops train = {.struct_size = sizeof train};
   const graft_plugin *reference;
-  graft_status status = ref_plugin_open(host, options, &reference);
+  const char *device = "cpu";
+  graft_status status = ref_plugin_open(host, NULL, &reference);
   if (status != GRAFT_OK) return status;
-  tk_start(host);
+  for (; options && *options; options++) {
+    if (strncmp(*options, "device=", strlen("device=")) != 0) return refused(host, *options);
+    device = *options + strlen("device=");
+  }
+  if (tk_start(host, device) != GRAFT_OK) return refused(host, device);
   made = *reference;
   made.name = "torch_kernels";
   caps_of_reference = made.op_caps;
