@@ -548,6 +548,7 @@ def test_numbers_with_fractions(device, programs):
     assert graphs_of(programs) <= 2
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="PyTorch compares the exponent while it traces up to 2.12")
 def test_numbers_that_were_read(device, programs):
     def function(x):
         return x.sigmoid() ** x.sum().item()

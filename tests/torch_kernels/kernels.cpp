@@ -2,6 +2,7 @@
 // is copied to the outputs.
 #include "kernels.h"
 
+#include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -176,6 +177,18 @@ void write_result(const op_ret &ret, const graft_exec *exec, const graft_args *a
   }
 }
 
+// What a call wrote into its arguments, where these were copied to the device that computes.
+void write_back(const op_arg &arg, const graft_args *args, const c10::IValue &given) {
+  if (computes_on.is_cpu()) return;
+  if (arg.kind == OPK_TENSOR && given.isTensor()) {
+    write(field<const graft_tensor_desc *>(args, arg.offset), given.toTensor());
+  } else if (arg.kind == OPK_TENSORS && given.isTensorList()) {
+    const auto list = field<graft_tensor_list>(args, arg.offset);
+    const auto tensors = given.toTensorVector();
+    for (uint64_t i = 0; i < list.count; i++) write(list.items[i], tensors.at(i));
+  }
+}
+
 std::optional<c10::OperatorHandle> find(const op_schema *schema) {
   const std::string name = schema->name;
   const size_t dot = name.rfind('.');
@@ -196,6 +209,8 @@ graft_status tk_start(const graft_host *given, const char *device) {
   if (std::string(device) != "cpu" && std::string(device) != "cuda") return GRAFT_INVALID_ARGUMENT;
   computes_on = std::string(device) == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
   at::set_num_threads(1);  // the suite's workers are forked
+  at::globalContext().setAllowTF32CuDNN(false);
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // without it cuBLAS is not deterministic
   return GRAFT_OK;
 }
 
@@ -212,7 +227,11 @@ graft_status tk_call(const op_schema *schema, const graft_exec *exec, const graf
     for (size_t i = 0; i < arguments.size(); i++)
       stack.push_back(i < schema->nargs ? value_of(schema->args[i], arguments[i], args)
                                         : arguments[i].default_value().value_or(c10::IValue()));
+    const torch::jit::Stack given = stack;
+    at::globalContext().setDeterministicAlgorithms(exec->flags & GRAFT_EXEC_DETERMINISTIC, false);
     op.callBoxed(stack);
+    for (uint32_t i = 0; i < schema->nargs; i++)
+      if (op_mutates(schema, i)) write_back(schema->args[i], args, given.at(i));
     const size_t results = std::min<size_t>(stack.size(), schema->nrets);
     for (size_t i = 0; i < results; i++) write_result(schema->rets[i], exec, args, stack[i]);
     return GRAFT_OK;

@@ -10,6 +10,7 @@
 
 typedef graft_status (*any_slot)(const graft_exec *exec, const graft_args *args);
 
+static bool computes_on_cuda;
 static graft_status (*caps_of_reference)(graft_device *device, uint32_t op_id, graft_op_caps *caps);
 
 void *tk_data(const graft_tensor_desc *desc) {
@@ -38,6 +39,7 @@ static graft_status op_caps(graft_device *device, uint32_t op_id, graft_op_caps 
   graft_status status = caps_of_reference(device, op_id, caps);
   if (status != GRAFT_OK) return status;
   caps->flags |= GRAFT_CAP_IN_PLACE;
+  if (computes_on_cuda) caps->flags &= ~(uint32_t)GRAFT_CAP_DETERMINISTIC; /* sums by atomics, unless it is asked for */
   if (strstr(op_schema_of(op_id)->name, "_backward"))
     caps->flags &= ~(uint32_t)(GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED);
   return GRAFT_OK;
@@ -65,6 +67,7 @@ GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const cha
     device = *options + strlen("device=");
   }
   if (tk_start(host, device) != GRAFT_OK) return refused(host, device);
+  computes_on_cuda = strcmp(device, "cuda") == 0;
   made = *reference;
   made.name = "torch_kernels";
   caps_of_reference = made.op_caps;
