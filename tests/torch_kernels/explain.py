@@ -1,14 +1,15 @@
-"""explain.py RESULTS KNOWN: the failures of a run (results.jsonl) by why they are known; the others are named, and are 1."""
+"""explain.py RESULTS KNOWN...: the failures of a run (results.jsonl) by why they are known; the others are named, and are 1."""
 
 import collections
 import fnmatch
 import json
 import sys
+from pathlib import Path
 
 
-def main(results, known):
-    with open(known) as file:
-        patterns = [line.split() for line in file if line.strip() and not line.startswith("#")]
+def main(results, *known):
+    lines = [line for path in known for line in Path(path).read_text().splitlines()]
+    patterns = [line.split() for line in lines if line.strip() and not line.startswith("#")]
     with open(results) as file:
         rows = [json.loads(line) for line in file]
     counts, others = collections.Counter(), []
