@@ -84,7 +84,9 @@ KERNEL_OF(MINE, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset),
 #endif
   const int lane = get_local_id(0);
   const long head = get_group_id(0) / ROWS, row = get_group_id(0) % ROWS;
-  bring_rows(q, ELEMENTS(query) + START(QUERY, head, row), 0, STRIDE(QUERY, 3), 1, 1, WIDTH, lane);
+  __global const RAW(D) *own = ELEMENTS(query) + START(QUERY, head, row);
+  for (int e = lane; e < W * 4; e += MINE)
+    ((__local CT *)q)[e] = e < WIDTH ? GET(own + e * STRIDE(QUERY, 3)) : (CT)0;
   barrier(CLK_LOCAL_MEM_FENCE);
   FOUR k[W], v[V], sums[V];
   CT most = -INFINITY, total = 0;
