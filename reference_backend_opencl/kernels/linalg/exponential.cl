@@ -10,14 +10,32 @@
 #define BY_POWER_OF_2(z, power) ldexp(z, power)
 #endif
 
-/* to = a b / divisor + diagonal, each row a lane's. */
-static void multiply(matrix to, const_matrix a, const_matrix b, long size, RT divisor, RT diagonal) {
-  EACH_LANE(i, 0, size)
-  for (long j = 0; j < size; j++) {
-    CT sum = 0;
-    for (long k = 0; k < size; k++) sum = MULTIPLY_ADD(a[i * size + k], b[k * size + j], sum);
-    to[i * size + j] = sum / divisor + FROM_REAL(i == j ? diagonal : 0);
+/* TILE columns of row i of to = a b / divisor + diagonal, from column j on; past the last one it is made again. */
+#define TILE 4
+static INLINED void multiply_tile(matrix to, const_matrix a, const_matrix b, long size, long i, long j, RT divisor,
+                                  RT diagonal) {
+  const long columns[TILE] = {j, min(j + 1, size - 1), min(j + 2, size - 1), min(j + 3, size - 1)};
+  /* By name: Mesa 22.3 unrolls no loop over an array of them. */
+  CT sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
+  for (long k = 0; k < size; k++) {
+    const CT factor = a[i * size + k];
+    const_matrix row = b + k * size;
+    sum_0 = MULTIPLY_ADD(factor, row[columns[0]], sum_0);
+    sum_1 = MULTIPLY_ADD(factor, row[columns[1]], sum_1);
+    sum_2 = MULTIPLY_ADD(factor, row[columns[2]], sum_2);
+    sum_3 = MULTIPLY_ADD(factor, row[columns[3]], sum_3);
   }
+  const CT sums[TILE] = {sum_0, sum_1, sum_2, sum_3};
+#pragma unroll
+  for (int c = 0; c < TILE; c++) {
+    if (j + c < size) to[i * size + j + c] = sums[c] / divisor + FROM_REAL(i == j + c ? diagonal : 0);
+  }
+}
+
+/* The whole product, each tile a lane's. */
+static void multiply(matrix to, const_matrix a, const_matrix b, long size, RT divisor, RT diagonal) {
+  const long tiles = (size + TILE - 1) / TILE;
+  EACH_LANE(p, 0, size * tiles) multiply_tile(to, a, b, size, p / tiles, p % tiles * TILE, divisor, diagonal);
 }
 
 /* The largest sum of sizes in a column. */

@@ -3,7 +3,8 @@
 #include "kernels/linalg/householder.h"
 
 enum { BEGIN, PANEL, COMBINE, REFLECT, TRIANGLE, KERNELS };
-enum { LEAST = 96, ITEMS = 256, PANEL_LANES = 512, ACROSS = 8, WIDEST = 32, LOCAL_BYTES = 44 << 10 };
+enum { LEAST = 96, ITEMS = 256, PANEL_LANES = 512, ACROSS = 8, WIDEST = 32 };
+enum { TALL = 64, TALL_OF_WIDE = 32, WIDE_BYTES = 16 }; /* rows of a block at a time, and of elements so wide */
 
 /* Rows of a panel that fit the registers of a work-group. */
 typedef struct panel {
@@ -15,11 +16,29 @@ static const panel panels[] = {{128, 32, 8},   {256, 32, 16}, {512, 32, 32},
                                {1024, 16, 32}, {2048, 8, 32}, {4096, 4, 32}};
 enum { PANELS = sizeof panels / sizeof *panels };
 
-static const panel *panel_of(int64_t rows) {
+/* What `panel` of householder_panel.cl has in local memory. */
+static uint64_t panel_bytes(const panel *p, size_t element) {
+  const uint64_t groups = (uint64_t)(PANEL_LANES / p->wide), wide = (uint64_t)p->wide;
+  return (groups * ((uint64_t)p->each + 1 + wide + 1) + wide) * element + groups * sizeof(double);
+}
+
+/* What `combine` and `reflect_blocks` of householder.cl have there at most, by blocks as wide as can be. */
+static uint64_t blocks_bytes(size_t element) {
+  const uint64_t tall = element < WIDE_BYTES ? TALL : TALL_OF_WIDE, row = WIDEST + 1, parts = 4 * ITEMS;
+  const uint64_t combined = (tall + WIDEST) * row, reflected = tall * (row + ACROSS + 1) + parts;
+  return (combined > reflected ? combined : reflected) * element;
+}
+
+static const panel *panel_of(const graft_exec *exec, int64_t rows, size_t element) {
   for (int i = 0; i < PANELS; i++) {
-    if (rows <= panels[i].rows) return &panels[i];
+    if (rows <= panels[i].rows)
+      return panel_bytes(&panels[i], element) <= exec->device->local_bytes ? &panels[i] : NULL;
   }
   return NULL;
+}
+
+static size_t element_of(const graft_exec *exec, const graft_tensor_desc *like) {
+  return ocl_dtype_of(exec->device, like->dl.dtype)->bytes;
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -27,14 +46,14 @@ static int64_t smaller(int64_t a, int64_t b) {
 }
 
 bool ocl_householder_reflects(const graft_exec *exec, const graft_tensor_desc *vectors, int64_t count) {
-  return !exec->device->is_cpu && exec->device->local_bytes >= LOCAL_BYTES &&
+  return !exec->device->is_cpu && exec->device->local_bytes >= blocks_bytes(element_of(exec, vectors)) &&
          exec->device->largest_group >= PANEL_LANES && ocl_stack_size(vectors, 2) >= LEAST && count >= WIDEST &&
          ocl_stack_count(vectors, 2) > 0;
 }
 
 bool ocl_householder_factors(const graft_exec *exec, const graft_tensor_desc *a) {
   const int64_t rows = ocl_stack_size(a, 2), count = smaller(rows, ocl_stack_size(a, 1));
-  return ocl_householder_reflects(exec, a, count) && count >= LEAST && panel_of(rows);
+  return ocl_householder_reflects(exec, a, count) && count >= LEAST && panel_of(exec, rows, element_of(exec, a));
 }
 
 /* As householder.cl has it. */
@@ -159,7 +178,8 @@ static ocl_reflectors_shape shape_of(const graft_tensor_desc *vectors, int64_t c
 graft_status ocl_householder_geqrf(const graft_exec *exec, const graft_tensor_desc *from, ocl_place a, ocl_place tau) {
   householder h;
   const int64_t rows = ocl_stack_size(from, 2), count = smaller(rows, ocl_stack_size(from, 1));
-  graft_status status = init(&h, exec, from, shape_of(from, count), panel_of(rows), a, tau);
+  graft_status status =
+      init(&h, exec, from, shape_of(from, count), panel_of(exec, rows, element_of(exec, from)), a, tau);
   return status == GRAFT_OK ? factor(&h, from) : status;
 }
 
@@ -193,7 +213,7 @@ graft_status ocl_householder_qr(const graft_exec *exec, const graft_tensor_desc 
   graft_status status = ocl_stack_work(exec, from, elements + ocl_stack_count(from, 2) * count, &a);
   if (status != GRAFT_OK) return status;
   const ocl_place tau = ocl_stack_behind(exec, from, a, elements);
-  status = init(&h, exec, from, shape_of(from, count), panel_of(rows), a, tau);
+  status = init(&h, exec, from, shape_of(from, count), panel_of(exec, rows, element_of(exec, from)), a, tau);
   if (status == GRAFT_OK) status = factor(&h, from);
   const ocl_argument upper[] = {OCL_TENSOR(r),      OCL_PLACE(h.a),    OCL_VALUE(rows),
                                 OCL_VALUE(columns), OCL_VALUE(height), OCL_VALUE(triangle)};

@@ -2,7 +2,8 @@
 #include "kernels/linalg/linalg.h"
 
 enum { BEGIN, PANEL, ACROSS, UPDATE, KERNELS };
-enum { LEAST = 96, SQUARE_LANES = 64, TILE_LANES = 256, LOCAL_BYTES = 40 << 10, CHUNK_BYTES = 32 };
+enum { LEAST = 96, SQUARE_LANES = 64, TILE_LANES = 256, CHUNK_BYTES = 32, FIRST_BIDS = 32 };
+enum { TILE = 64, TILE_OF_WIDE = 32, WIDE_BYTES = 16 }; /* the product's, and that of elements so wide */
 
 /* Rows of a panel that a work-group has in its registers, 32 numbers for each lane. */
 typedef struct panel {
@@ -21,10 +22,37 @@ static const panel *panel_of(const graft_exec *exec, int64_t rows) {
   return NULL;
 }
 
+/* Columns of a panel whose rows are whole pieces of memory. */
+static int chunk_of(const panel *p, size_t element) {
+  const int chunk = CHUNK_BYTES / (int)element;
+  return chunk < p->wide ? chunk : p->wide;
+}
+
+/* What `panel` and `update` of lu.cl have in local memory. */
+static uint64_t panel_bytes(const panel *p, size_t element) {
+  const uint64_t staged = (uint64_t)p->lanes * (uint64_t)(chunk_of(p, element) + 1) + (uint64_t)p->wide;
+  return staged * element + (uint64_t)(p->lanes + FIRST_BIDS) * (sizeof(double) + sizeof(int));
+}
+
+static uint64_t tile_bytes(const panel *p, int64_t tile, size_t element) {
+  return 2 * (uint64_t)p->wide * (uint64_t)(tile + 1) * element;
+}
+
+/* The largest tile that local memory holds, or 0. */
+static int64_t tile_of(const graft_exec *exec, const panel *p, size_t element) {
+  for (int64_t tile = element < WIDE_BYTES ? TILE : TILE_OF_WIDE; tile >= TILE_OF_WIDE; tile /= 2) {
+    if (tile_bytes(p, tile, element) <= exec->device->local_bytes) return tile;
+  }
+  return 0;
+}
+
 bool ocl_lu_serves(const graft_exec *exec, const graft_tensor_desc *a) {
   const int64_t rows = ocl_stack_size(a, 2), columns = ocl_stack_size(a, 1);
-  return !exec->device->is_cpu && exec->device->local_bytes >= LOCAL_BYTES && rows >= LEAST && columns >= LEAST &&
-         ocl_elements(a) > 0 && panel_of(exec, rows) && ocl_stack_serves(exec, a);
+  if (exec->device->is_cpu || rows < LEAST || columns < LEAST || !ocl_elements(a) || !ocl_stack_serves(exec, a))
+    return false;
+  const panel *p = panel_of(exec, rows);
+  const size_t element = ocl_dtype_of(exec->device, a->dl.dtype)->bytes;
+  return p && panel_bytes(p, element) <= exec->device->local_bytes && tile_of(exec, p, element);
 }
 
 typedef struct factoring {
@@ -42,8 +70,7 @@ static graft_status get_kernels(factoring *f, const ocl_dtype *dtype) {
   ocl_head_types(&head, dtype, 1, SQUARE_LANES);
   ocl_text_add(&head, "#define D %s\n#define LANES %d\n#define EACH %d\n#define WIDE %d\n#define TILE %d\n",
                dtype->name, f->panel->lanes, f->panel->each, f->panel->wide, (int)f->tile);
-  const int chunk = CHUNK_BYTES / (int)dtype->bytes;
-  ocl_text_add(&head, "#define CHUNK %d\n", chunk < f->panel->wide ? chunk : f->panel->wide);
+  ocl_text_add(&head, "#define CHUNK %d\n", chunk_of(f->panel, dtype->bytes));
   graft_status status = GRAFT_OK;
   for (int k = 0; k < KERNELS && status == GRAFT_OK; k++) {
     status = ocl_kernel_shared(&f->kernels[k], f->exec->device, &head, "core/direct linalg/stacks linalg/lu",
@@ -86,8 +113,8 @@ graft_status ocl_lu(const graft_exec *exec, const graft_tensor_desc *a, bool exc
                  .count = ocl_stack_count(a, 2),
                  .rows = ocl_stack_size(a, 2),
                  .columns = ocl_stack_size(a, 1),
-                 .exchanged = exchanged,
-                 .tile = dtype->bytes > 8 ? 32 : 64};
+                 .exchanged = exchanged};
+  f.tile = tile_of(exec, f.panel, dtype->bytes);
   const int64_t elements = ocl_elements(a), steps = f.rows < f.columns ? f.rows : f.columns;
   const ocl_argument begin[] = {OCL_PLACE(f.lu), OCL_PLACE(f.info), OCL_TENSOR(a), OCL_VALUE(elements),
                                 OCL_VALUE(f.count)};
