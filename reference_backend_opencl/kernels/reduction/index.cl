@@ -13,19 +13,16 @@ static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *valu
   MT place_lanes[VEC];
   VSTORE(best, best_lanes);
   VSTORE(place, place_lanes);
-  for (int j = 0; j < VEC; j++) {
-    lanes[j].value = best_lanes[j];
-    lanes[j].at = place_lanes[j];
 #ifdef ROWS
-    if (lanes[j].at >= 0) lanes[j].at += j;
-#endif
+  candidate most = {best_lanes[0], place_lanes[0]};
+  for (int j = 1; j < VEC; j++) {
+    const candidate other = {best_lanes[j], place_lanes[j] < 0 ? -1L : (long)place_lanes[j] + j};
+    most = better(most, other);
   }
-#ifdef ROWS
-  for (int j = 1; j < VEC; j++) lanes[0] = better(lanes[0], lanes[j]);
 #if LOCAL > 1
   int id = (int)get_local_id(0);
-  values[id] = lanes[0].value;
-  places[id] = lanes[0].at;
+  values[id] = most.value;
+  places[id] = most.at;
   for (int step = LOCAL / 2; step > 0; step /= 2) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id < step) {
@@ -36,10 +33,16 @@ static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *valu
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  lanes[0].value = values[0];
-  lanes[0].at = places[0];
+  most.value = values[0];
+  most.at = places[0];
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
+  lanes[0] = most;
+#else
+  for (int j = 0; j < VEC; j++) {
+    lanes[j].value = best_lanes[j];
+    lanes[j].at = place_lanes[j];
+  }
 #endif
 }
 
