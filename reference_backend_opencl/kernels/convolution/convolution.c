@@ -276,10 +276,20 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const gr
   return status == GRAFT_OK && f->mend.handle ? ocl_launch(&f->mend, exec->stream, OCL_ALL(mend)) : status;
 }
 
-/* GPUs want more work-items than a small weight has tiles: they sum parts of the batch. */
-static int64_t splits_for(const graft_device *device, int64_t batch, int64_t tiles) {
-  int64_t wanted = device->is_cpu ? 1 : ocl_ceil_divide(512 * (int64_t)device->compute_units, tiles);
-  return wanted < batch ? wanted : batch;
+/* GPUs want more work-items than a small weight has tiles: they sum parts of the batch, and where its images are fewer,
+ * parts of their rows, of so many vectors at least. */
+enum { PART_VECTORS = 64 };
+
+static void set_splits(ocl_space *s, const graft_device *device, int64_t tiles) {
+  s->splits = s->row_splits = 1;
+  if (device->is_cpu || !s->batch) return;
+  const int64_t wanted = ocl_ceil_divide(512 * (int64_t)device->compute_units, tiles);
+  const int64_t images = wanted < s->batch ? wanted : s->batch, rest = ocl_ceil_divide(wanted, images);
+  const int64_t most = s->out_size[1] * s->segments / PART_VECTORS;
+  s->row_splits = rest < most ? rest : most;
+  if (s->row_splits > s->out_size[1]) s->row_splits = s->out_size[1];
+  if (s->row_splits < 1) s->row_splits = 1;
+  s->splits = images * s->row_splits;
 }
 
 /* The result's rows, packed as they are. */
@@ -329,7 +339,7 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
   bool row_each = device->is_cpu && !form.any_taps; /* a work-item has a row of taps, else one */
   int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
-  s.splits = splits_for(device, s.batch, tiles);
+  set_splits(&s, device, tiles);
   g->sums = s.splits > 1;
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", &form, s.taps[2]);

@@ -310,7 +310,10 @@ KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, u
   long in_block = rest % in_blocks, block = rest / in_blocks % s.blocks;
   long group = rest / in_blocks / s.blocks % s.groups, split = rest / in_blocks / s.blocks / s.groups;
   if (split >= s.splits) return;
-  long each = (s.batch + s.splits - 1) / s.splits, end = min((split + 1) * each, s.batch);
+  long part_of_images = split / s.row_splits, part_of_rows = split % s.row_splits, images = s.splits / s.row_splits;
+  long each = (s.batch + images - 1) / images, end = min((part_of_images + 1) * each, s.batch);
+  long rows_each = (s.out_size[1] + s.row_splits - 1) / s.row_splits, top = part_of_rows * rows_each;
+  long bottom = min(top + rows_each, s.out_size[1]);
   long in_step = s.in_size[0] * s.in_size[1] * s.row, out_step = s.out_size[0] * s.out_size[1] * outs;
   const inside counts = inside_of(&s);
   long row_channels[TILE], grad_channels[TILE]; /* past the last one: that again */
@@ -323,7 +326,7 @@ KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, u
 #pragma unroll
     for (int t = 0; t < TILE * TILE; t++) sum[k][t / TILE][t % TILE] = (VT)0;
   }
-  for (long n = split * each; n < end; n += s.images) {
+  for (long n = part_of_images * each; n < end; n += s.images) {
     long last = min(n + s.images, end);
     for (int k = 0; k < EACH; k++) {
       long start = tap_start(&s, k2 + k);
@@ -338,7 +341,7 @@ KERNEL weight_gradient(PLACE(weight), __global uchar *work, ulong offset_rows, u
         for (long o0 = 0; o0 < s.out_size[0]; o0++) {
           long i0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0];
           if (i0 < 0 || i0 >= s.in_size[0]) continue;
-          for (long o1 = 0; o1 < s.out_size[1]; o1++) {
+          for (long o1 = top; o1 < bottom; o1++) {
             long i1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1];
             if (i1 < 0 || i1 >= s.in_size[1]) continue;
             add_row(part, grad + (o0 * s.out_size[1] + o1) * outs, grad_channels,

@@ -16,7 +16,7 @@ typedef struct ocl_space {
   int64_t mul[3], off[3], tap[3], div[3];
   int64_t weight_group, weight_out, weight_in;
   int64_t phase, row, first;
-  int64_t segments, blocks, units, per_item, images, splits;
+  int64_t segments, blocks, units, per_item, images, splits, row_splits;
   ocl_plane plane;
 } ocl_space;
 

@@ -14,7 +14,7 @@ typedef struct {
   long weight_group, weight_out, weight_in; /* strides; taps are innermost and contiguous */
   long phase, row, first;                   /* elements of a packed phase and row; the place its first element has */
   long segments, blocks, units, per_item, images;
-  long splits; /* parts of the batch whose sums are made apart */
+  long splits, row_splits; /* parts whose sums are made apart: of the batch, and so many of its images' rows */
   plane plane;
 } space;
 
