@@ -98,6 +98,22 @@ static void merge_draws(graft_graph *graph) {
   }
 }
 
+/* Of the last list that a call takes, two tensors stand for each other. */
+static void swap_items(graft_graph *graph) {
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    const gr_node *node = graph->nodes[n];
+    for (uint32_t a = node->nargs; a-- > 0;) {
+      const graft_value *list = &node->args[a];
+      if (list->kind != GRAFT_VALUE_TENSORS || list->count < 2) continue;
+      gr_operand *items = &node->operands[list->as.i];
+      const gr_operand first = items[0];
+      items[0] = items[1];
+      items[1] = first;
+      break;
+    }
+  }
+}
+
 /* All values in one place. */
 static void overlap_values(graft_graph_exec *exec) {
   for (uint32_t i = 0; i < exec->graph->nbuffers; i++) {
@@ -261,6 +277,7 @@ static const struct {
     {"a dropped cast", {.in_graph = drop_cast}},
     {"two nodes in the other order", {.in_graph = swap_nodes}},
     {"two draws in one", {.in_graph = merge_draws}},
+    {"a wrong tensor of a list", {.in_graph = swap_items}},
     {"a wrong reuse of memory", {.in_exec = overlap_values}},
     {"a lost write in a file", {.in_loaded = lose_write}},
     {"a shifted view in a file", {.in_loaded = shift_view}},

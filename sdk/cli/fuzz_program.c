@@ -291,6 +291,20 @@ static graft_status write_list(doing *d, uint32_t op, graft_tensor **out) {
   return graft_call(op, args, 2, d->operands, 2);
 }
 
+/* Several calls on one list, as a step of an optimizer has them, with a list in between that nobody else sees. What can
+ * fail comes before anything is written. */
+static graft_status write_list_step(doing *d, uint32_t op, graft_tensor **out) {
+  graft_tensor *others[] = {d->operands[2], d->operands[2]}, *turned[2] = {NULL, NULL};
+  const graft_value list = graft_value_tensors(d->operands, 2);
+  (void)out;
+  graft_status status = graft_call(GRAFT_OP_FOREACH_NEG, &list, 1, turned, 2);
+  const graft_value sum[] = {list, graft_value_tensors(others, 2)}, product[] = {list, graft_value_tensors(turned, 2)};
+  if (!status) status = graft_call(GRAFT_OP_FOREACH_ADD_LIST, sum, 2, d->operands, 2);
+  if (!status) status = graft_call(op, product, 2, d->operands, 2);
+  for (int i = 0; i < 2; i++) graft_tensor_release(turned[i]);
+  return status;
+}
+
 static const struct row {
   const char *name;
   do_fn run;
@@ -345,6 +359,7 @@ static const struct row {
     {"neg of the second into the first", write_unary_out, GRAFT_OP_NEG, 2, 1},
     {"copy of the second into the first", write_copy, 0, 2, 1},
     {"foreach mul in place", write_list, GRAFT_OP_FOREACH_MUL_SCALAR, 2, 2},
+    {"step on a list", write_list_step, GRAFT_OP_FOREACH_MUL_LIST, 3, 2},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

@@ -22,6 +22,7 @@ GROUP_TESTS = {  # fused calls, of which conformance runs few: what of the famil
     "test_opencl_epilogues": ("pointwise", "matmul"),
     "test_opencl_rows": ("pointwise", "reduction"),
     "test_opencl_groups": ("pointwise",),
+    "test_opencl_chains": ("pointwise", "optimizer"),
 }
 CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a family has them look at that one's ops
 SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]

@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/optimizer/chain.h"
+
 /* ---- Groups ---- */
 
 static bool same_dtypes(const ocl_lists *call, uint32_t a, uint32_t b) {
   for (int k = 0; k < call->operands; k++) {
     if (ocl_lists_operand(call, k, a)->dl.dtype != ocl_lists_operand(call, k, b)->dl.dtype) return false;
   }
-  return true;
+  return !call->chain || ocl_chain_same_dtypes(call->chain, a, b);
 }
 
 /* The group of this tensor's dtypes, a new one if need be; NULL without memory. */
@@ -112,16 +114,21 @@ static void put_numbers(uint64_t *words, const graft_device *device, const ocl_l
   }
 }
 
-/* That of one tensor, likewise. */
-static uint64_t own_number(const graft_device *device, const ocl_lists *call, uint32_t tensor) {
+/* One of a tensor, likewise. */
+static uint64_t own_number(const graft_device *device, const ocl_lists *call, int k, uint32_t tensor) {
   uint64_t word = 0;
-  if (!call->scalars) return word;
+  const ocl_list_number *own = &call->own[k];
+  if (!own->items) return word;
   ocl_number number;
   ocl_value value;
-  ocl_number_of_scalar(&call->scalars[call->scalar_each ? tensor : 0], &number);
+  ocl_number_of_scalar(&own->items[own->each ? tensor : 0], &number);
   size_t bytes = ocl_number_as(&number, ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype), &value);
   memcpy(&word, &value, bytes);
   return word;
+}
+
+static uint32_t record_words(const ocl_lists *call) {
+  return (uint32_t)(1 + call->owns + call->operands);
 }
 
 /* Records of the tensors from batch->begin on, as many as fit; sets batch->end. Returns how many buffers they need. */
@@ -130,10 +137,10 @@ static int fill_records(ocl_batch *batch, const graft_device *device, const ocl_
   places p = {.batch = batch, .most = most_buffers(device)};
   uint32_t i = batch->begin;
   for (; i < group->count; i++) {
-    uint64_t *record = records + (size_t)(i - batch->begin) * (uint32_t)(2 + call->operands);
+    uint64_t *record = records + (size_t)(i - batch->begin) * record_words(call);
     record[0] = (uint64_t)ocl_elements(ocl_lists_operand(call, 0, group->tensor[i]));
-    record[1] = own_number(device, call, group->tensor[i]);
-    if (!put_places(&p, call, group->tensor[i], record + 2)) break;
+    for (int k = 0; k < call->owns; k++) record[1 + k] = own_number(device, call, k, group->tensor[i]);
+    if (!put_places(&p, call, group->tensor[i], record + 1 + call->owns)) break;
   }
   batch->end = i;
   return p.count;
@@ -142,7 +149,7 @@ static int fill_records(ocl_batch *batch, const graft_device *device, const ocl_
 graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_lists *call, const ocl_group *group,
                             uint32_t begin) {
   uint64_t local[STACK_WORDS], *words = local;
-  uint32_t most = group->count - begin, record = (uint32_t)(2 + call->operands);
+  uint32_t most = group->count - begin, record = record_words(call);
   size_t room = OCL_TABLE_NUMBERS + most + 1 + (size_t)most * record;
   if (room > STACK_WORDS && !(words = malloc(room * sizeof *words))) return GRAFT_OUT_OF_MEMORY;
   batch->begin = begin;
@@ -169,7 +176,8 @@ void ocl_batch_free(ocl_batch *batch) {
   if (batch->table) clReleaseMemObject(batch->table);
 }
 
-void ocl_batch_head(ocl_text *head, int size) {
+void ocl_batch_head(ocl_text *head, const ocl_lists *call, int size) {
+  ocl_text_add(head, "#define OWNS %d\n", call->owns);
   ocl_text_add(head, "#define PARAMETERS __global const long *table");
   for (int i = 0; i < sizes[size]; i++) ocl_text_add(head, ", __global uchar *buffer_%d", i);
   ocl_text_add(head, "\n#define CASES ");

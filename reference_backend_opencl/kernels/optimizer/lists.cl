@@ -1,16 +1,16 @@
-/* The table of a launch over lists of tensors, as lists.h says. After places.cl. The head defines OPERANDS, PARAMETERS
- * (the table and the buffers), CASES (a `case` for each buffer, which sets `base`) and OFFSET_BITS: a place is an offset
+/* The table of a launch over lists of tensors, as lists.h says. After places.cl. The head defines OPERANDS, OWNS
+ * (numbers of each tensor), PARAMETERS (the table and the buffers), CASES (a `case` for each buffer, which sets `base`) and OFFSET_BITS: a place is an offset
  * and, above, the number of a buffer. */
 #define NUMBERS 16 /* as OCL_TABLE_NUMBERS */
 #define FIRST(table) ((table) + NUMBERS)
-#define RECORD(first, tensors, tensor) ((first) + (tensors) + 1 + (long)(tensor) * (2 + OPERANDS))
+#define RECORD(first, tensors, tensor) ((first) + (tensors) + 1 + (long)(tensor) * (1 + OWNS + OPERANDS))
 #define SIZE(record) ((record)[0])
-#define OWN_NUMBER(record) (*(__global const CT *)((record) + 1))
+#define OWN_NUMBER(record, k) (*(__global const CT *)((record) + 1 + (k)))
 
 /* Sets p to operand k of a record. */
 #define LOCATE(p, record, k)                                        \
   {                                                                 \
-    ulong place = (ulong)(record)[2 + (k)];                         \
+    ulong place = (ulong)(record)[1 + OWNS + (k)];                         \
     __global uchar *base = 0;                                       \
     switch ((int)(place >> OFFSET_BITS)) { CASES }                  \
     p = base + (place & ((1UL << OFFSET_BITS) - 1));                \

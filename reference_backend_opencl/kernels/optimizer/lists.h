@@ -7,13 +7,13 @@
  * one before uploads none.
  *
  * The words of a table (64 bits each): OCL_TABLE_NUMBERS for numbers of the call; first[tensors + 1], where each tensor
- * begins in the index space of the launch; and the records: elements, number of its own, place of each operand. */
+ * begins in the index space of the launch; and the records: elements, numbers of its own, place of each operand. */
 #ifndef OCL_LISTS_H
 #define OCL_LISTS_H
 
 #include "runtime/ocl.h"
 
-enum { OCL_LISTS_MAX = 6, OCL_TABLE_NUMBERS = 16, OCL_LIST_SIZES = 3, OCL_LIST_BUFFERS = 64 };
+enum { OCL_LISTS_MAX = 12, OCL_LIST_NUMBERS = 16, OCL_TABLE_NUMBERS = 16, OCL_LIST_SIZES = 3, OCL_LIST_BUFFERS = 64 };
 
 /* As in optimizer.cl. */
 enum {
@@ -44,6 +44,12 @@ enum {
   OCL_ADAGRAD_EPS
 };
 
+/* A number of each tensor. */
+typedef struct ocl_list_number {
+  const graft_scalar *items; /* NULL: 0 */
+  bool each;                 /* one for each tensor, else one for all */
+} ocl_list_number;
+
 typedef struct ocl_lists {
   int operands; /* 0 is what is written; fused optimizers update others, too */
   graft_tensor_list list[OCL_LISTS_MAX];
@@ -55,9 +61,13 @@ typedef struct ocl_lists {
   const char *defines, *expression;
   int64_t flags;
   double numbers[OCL_TABLE_NUMBERS];
-  const graft_scalar *scalars; /* in place of numbers */
-  bool scalar_each;            /* one for each tensor */
+  ocl_list_number own[OCL_LIST_NUMBERS]; /* in place of numbers */
+  int owns;
+  const struct ocl_chain *chain; /* in place of an expression: several ops */
 } ocl_lists;
+
+/* Whether all lists are of one length, and each tensor's dtypes are among those that the op is served for. */
+bool ocl_lists_are_served(const graft_device *device, const ocl_lists *call);
 
 /* optimizer.c: an op that treats each element apart. */
 graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call);
@@ -68,6 +78,7 @@ typedef struct ocl_foreach_recipe {
   bool casts; /* it copies, whatever the dtypes */
 } ocl_foreach_recipe;
 graft_status ocl_foreach(const ocl_call *call);
+void ocl_foreach_read(const ocl_call *call, ocl_lists *lists);
 
 extern const char *const ocl_adam_reads[], *const ocl_sgd_reads[], *const ocl_adagrad_reads[];
 graft_status ocl_adam(const ocl_call *call);
@@ -110,10 +121,21 @@ graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_li
                             uint32_t begin);
 void ocl_batch_free(ocl_batch *batch);
 
-/* Writes BUFFERS, PARAMETERS (the table and the buffers) and CASES (a `case` for each buffer, which sets `base`). */
-void ocl_batch_head(ocl_text *head, int size);
+/* Writes OWNS, PARAMETERS (the table and the buffers) and CASES (a `case` for each buffer, which sets `base`). */
+void ocl_batch_head(ocl_text *head, const ocl_lists *call, int size);
 /* Adds the arguments of PARAMETERS; returns how many. */
 cl_uint ocl_batch_arguments(const ocl_batch *batch, ocl_argument *arguments);
 enum { OCL_BATCH_ARGUMENTS = OCL_LIST_BUFFERS + 1 };
+
+/* ---- optimizer.c: what of a call is the same whenever its lists have these sizes and dtypes ---- */
+
+typedef struct ocl_lists_plan {
+  ocl_groups groups;
+  _Atomic(ocl_kernel *) *kernels; /* OCL_LIST_SIZES for each group; NULL: not yet needed */
+} ocl_lists_plan;
+
+graft_status ocl_lists_plan_fill(ocl_lists_plan *plan, const graft_device *device, const ocl_lists *call);
+void ocl_lists_plan_release(void *plan);
+graft_status ocl_lists_launch(const graft_exec *exec, const ocl_lists *call, const ocl_lists_plan *plan);
 
 #endif

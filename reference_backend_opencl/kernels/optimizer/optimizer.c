@@ -3,17 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/optimizer/lists.h"
+#include "kernels/optimizer/chain.h"
 
-typedef struct memo {
-  ocl_groups groups;
-  _Atomic(ocl_kernel *) *kernels; /* OCL_LIST_SIZES for each group; NULL: not yet needed */
-} memo;
-
-static void release(void *pointer) {
-  memo *memo = pointer;
-  ocl_groups_free(&memo->groups);
-  free(memo->kernels);
+void ocl_lists_plan_release(void *pointer) {
+  ocl_lists_plan *plan = pointer;
+  ocl_groups_free(&plan->groups);
+  free(plan->kernels);
 }
 
 /* Half types and f32 are computed in f32, and may meet; f64 only where the output is. */
@@ -48,19 +43,20 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
                  ocl_dtype_of(device, ocl_lists_operand(call, k, tensor)->dl.dtype)->name, k, call->single[k] != NULL);
   }
   if (call->expression) ocl_text_add(&head, "#define EXPRESSION %s\n", call->expression);
+  if (call->chain) ocl_chain_write(&head, call->chain, device, tensor);
   if (call->flags & OCL_LISTS_LR) {
     ocl_text_add(&head, "#define D_LR %s\n", ocl_dtype_of(device, call->shared[2]->dl.dtype)->name);
   } else {
     ocl_text_add(&head, "#define D_LR f32\n");
   }
-  ocl_batch_head(&head, size);
+  ocl_batch_head(&head, call, size);
   graft_status status = ocl_kernel_shared(kernel, device, &head, "core/places optimizer/lists optimizer/optimizer",
                                           "optimize", local_of(device));
   ocl_text_free(&head);
   return status;
 }
 
-/* ---- The memo ---- */
+/* ---- What is kept ---- */
 
 /* The index space of a launch has a place for each element. A work-group takes `span` of them: on a CPU a long run,
  * which may hold many tensors; on a GPU a piece of one tensor. So each tensor has some places more: what it costs to
@@ -81,27 +77,30 @@ static void cut(ocl_group *group, const graft_device *device, const ocl_lists *c
   group->span = (span < least ? least : span > most ? most : span) / unit * unit;
 }
 
-static graft_status fill_memo(memo *memo, graft_device *device, const ocl_lists *call) {
-  ocl_groups *groups = &memo->groups;
+graft_status ocl_lists_plan_fill(ocl_lists_plan *plan, const graft_device *device, const ocl_lists *call) {
+  ocl_groups *groups = &plan->groups;
   graft_status status = ocl_groups_make(groups, call, false);
   if (status != GRAFT_OK) return status;
   for (uint32_t i = 0; i < groups->count; i++) cut(&groups->items[i], device, call);
-  memo->kernels = calloc((size_t)groups->count * OCL_LIST_SIZES + 1, sizeof *memo->kernels);
-  return memo->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
+  plan->kernels = calloc((size_t)groups->count * OCL_LIST_SIZES + 1, sizeof *plan->kernels);
+  return plan->kernels ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
 }
 
-static graft_status prepare(void *memo, graft_device *device, const void *from) {
+bool ocl_lists_are_served(const graft_device *device, const ocl_lists *call) {
+  bool served = true;
+  for (int k = 0; k < call->operands && served; k++)
+    served = call->single[k] || call->list[k].count == call->list[0].count;
+  for (uint32_t t = 0; t < call->list[0].count && served; t++) served = is_served(device, call, t);
+  return served;
+}
+
+static graft_status prepare(void *plan, graft_device *device, const void *from) {
   const ocl_lists *call = from;
-  for (int k = 0; k < call->operands; k++) {
-    if (!call->single[k] && call->list[k].count != call->list[0].count) return GRAFT_UNIMPLEMENTED;
-  }
-  for (uint32_t t = 0; t < call->list[0].count; t++) {
-    if (!is_served(device, call, t)) return GRAFT_UNIMPLEMENTED;
-  }
-  return fill_memo(memo, device, call);
+  return ocl_lists_are_served(device, call) ? ocl_lists_plan_fill(plan, device, call) : GRAFT_UNIMPLEMENTED;
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .prepare = prepare, .release = release};
+static const ocl_memo_type memo_type = {
+    .bytes = sizeof(ocl_lists_plan), .prepare = prepare, .release = ocl_lists_plan_release};
 
 /* ---- A call ---- */
 
@@ -162,16 +161,19 @@ static graft_status run_batch(const graft_exec *exec, const ocl_lists *call, con
   return status;
 }
 
-graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
-  memo *memo;
-  graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
-  if (status != GRAFT_OK) return status;
-  status = copy_updated(exec->stream, call);
-  for (uint32_t i = 0; i < memo->groups.count; i++) {
-    const ocl_group *group = &memo->groups.items[i];
+graft_status ocl_lists_launch(const graft_exec *exec, const ocl_lists *call, const ocl_lists_plan *plan) {
+  graft_status status = copy_updated(exec->stream, call);
+  for (uint32_t i = 0; i < plan->groups.count; i++) {
+    const ocl_group *group = &plan->groups.items[i];
     for (uint32_t at = 0; at < group->count && status == GRAFT_OK;) {
-      status = run_batch(exec, call, group, memo->kernels + (size_t)i * OCL_LIST_SIZES, at, &at);
+      status = run_batch(exec, call, group, plan->kernels + (size_t)i * OCL_LIST_SIZES, at, &at);
     }
   }
   return status;
+}
+
+graft_status ocl_lists_run(const graft_exec *exec, const ocl_lists *call) {
+  ocl_lists_plan *plan;
+  const graft_status status = ocl_memo_get(exec, &memo_type, call, &plan);
+  return status == GRAFT_OK ? ocl_lists_launch(exec, call, plan) : status;
 }

@@ -1,8 +1,8 @@
 /* Ops over lists of tensors that treat each element apart, after lists.cl. The operands of a tensor lie at p0, p1, ...
  *
  * The head defines, beside what lists.cl asks for, D_0 ... (dtypes), SINGLE_2 (operand 2 has one element, for all) and
- * the op: MODE_ADAM, MODE_SGD, MODE_ADAGRAD, MODE_UNSCALE, or else EXPRESSION, in which a, b, c are the operands after
- * the output and x the number of this tensor. */
+ * the op: MODE_ADAM, MODE_SGD, MODE_ADAGRAD, MODE_UNSCALE; or EXPRESSION, in which a, b, c are the operands after the
+ * output and x the number of this tensor; or CHAIN, which is a STEP that chain.c writes, with its NUMBERS_OF_CHAIN. */
 
 typedef struct {
   long begin, end; /* of the index space: the places of the tensors in the table */
@@ -51,6 +51,24 @@ DEFINE_OPERAND(4)
 #endif
 #if OPERANDS > 5
 DEFINE_OPERAND(5)
+#endif
+#if OPERANDS > 6
+DEFINE_OPERAND(6)
+#endif
+#if OPERANDS > 7
+DEFINE_OPERAND(7)
+#endif
+#if OPERANDS > 8
+DEFINE_OPERAND(8)
+#endif
+#if OPERANDS > 9
+DEFINE_OPERAND(9)
+#endif
+#if OPERANDS > 10
+DEFINE_OPERAND(10)
+#endif
+#if OPERANDS > 11
+DEFINE_OPERAND(11)
 #endif
 
 #if defined(MODE_ADAM) || defined(MODE_SGD) || defined(MODE_ADAGRAD)
@@ -178,7 +196,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #endif
 #endif
 
-#ifdef EXPRESSION
+#if defined(EXPRESSION) || defined(CHAIN)
 #ifdef CLASS_FLOAT
 #define ABS(a) fabs(a)
 #else
@@ -187,6 +205,21 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)-1 : (VT)0)
 #define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define LERP(a, b, w) ((w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
+#endif
+
+#ifdef CHAIN
+/* As an op of the chain would read what the one before it wrote. */
+#define DEFINE_ROUND(dtype)                \
+  static VT CAT(round_, dtype)(VT v) {     \
+    RAW(dtype) lanes[VEC];                 \
+    STORE(dtype, __private, lanes, v);     \
+    return LOAD(dtype, __private, lanes);  \
+  }
+ROUNDS
+#define STEP(i, n) CHAIN(i, n)
+#endif
+
+#ifdef EXPRESSION
 #if OPERANDS > 3
 #define GET(i, n) VT a = get_1(p1, i, n), b = get_2(p2, i, n), c = get_3(p3, i, n);
 #elif OPERANDS > 2
@@ -220,13 +253,16 @@ KERNEL optimize(PARAMETERS, __global uchar *shared0, ulong offset0, __global con
 #endif
   for (int tensor = tensor_at(first, tensors, at); tensor < tensors && first[tensor] < stop; tensor++) {
     __global const long *record = RECORD(first, tensors, tensor);
-    __global uchar *p[6] = {0, 0, 0, 0, 0, 0};
+    __global uchar *p[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     for (int k = 0; k < OPERANDS; k++) LOCATE(p[k], record, k)
     __global uchar *p0 = p[0], *p1 = p[1], *p2 = p[2], *p3 = p[3], *p4 = p[4], *p5 = p[5];
+    __global uchar *p6 = p[6], *p7 = p[7], *p8 = p[8], *p9 = p[9], *p10 = p[10], *p11 = p[11];
 #ifdef IS_FUSED
     PREPARE
-#elif !defined(MODE_UNSCALE)
-    VT x = (VT)OWN_NUMBER(record);
+#elif defined(CHAIN)
+    NUMBERS_OF_CHAIN(record)
+#elif defined(EXPRESSION)
+    VT x = (VT)OWN_NUMBER(record, 0);
 #endif
     long from = max(at - first[tensor], 0L), end = min(stop - first[tensor], SIZE(record));
     long i = from + (long)get_local_id(0) * VEC;

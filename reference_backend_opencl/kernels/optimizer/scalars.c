@@ -52,7 +52,7 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
   ocl_text_add(&head, "#define FINISH(v) %s\n#define P %a%s\n#define NOTHING %s\n", norm->finish,
                isinf(norm->p) ? 0 : norm->p, device->has_f64 ? "" : "f",
                isinf(norm->p) && norm->p < 0 ? "INFINITY" : "0");
-  ocl_batch_head(&head, size);
+  ocl_batch_head(&head, &norm->call, size);
   graft_status status = ocl_kernel_shared(kernel, device, &head, "core/places optimizer/lists optimizer/scalars",
                                           whole ? "norm_whole" : "norm_parts", local_of(device));
   ocl_text_free(&head);

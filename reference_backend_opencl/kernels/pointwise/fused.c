@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/optimizer/chain.h"
+
 /* ---- an executable ---- */
 
 /* A number of the kernel: known when it is compiled, or what an input of the group brings, or a run's random state. */
@@ -35,6 +37,7 @@ typedef struct followed_product {
 } followed_product;
 
 struct graft_executable {
+  ocl_chain *chain; /* calls on lists; NULL: all others */
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
   int nlasts;
@@ -488,6 +491,7 @@ static graft_status make_product(compiling *c) {
 }
 
 graft_status ocl_fused_destroy(graft_executable *executable) {
+  ocl_chain_destroy(executable->chain);
   ocl_product_destroy(executable->followed.product);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
@@ -496,8 +500,24 @@ graft_status ocl_fused_destroy(graft_executable *executable) {
   return GRAFT_OK;
 }
 
+static bool has_lists(const graft_exec *exec, const graft_graph_group *group) {
+  ocl_lists lists;
+  return ocl_chain_read(exec, group->nodes[0], &lists);
+}
+
+static graft_status compile_chain(const graft_exec *exec, const graft_graph_group *group,
+                                  graft_graph_compiled *compiled) {
+  graft_executable *made = calloc(1, sizeof *made);
+  const graft_status status = made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY;
+  if (status != GRAFT_OK) return free(made), status;
+  compiled->executable = made;
+  compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
+  return GRAFT_OK;
+}
+
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
   if (group->node_count > OCL_FUSED_OPS) return GRAFT_UNIMPLEMENTED;
+  if (has_lists(exec, group)) return compile_chain(exec, group, compiled);
   graft_executable *made = calloc(1, sizeof *made);
   if (made) made->ops = calloc(group->node_count, sizeof *made->ops);
   compiling *c = calloc(1, sizeof *c);
@@ -578,6 +598,7 @@ static graft_status run_last(const graft_exec *exec, graft_executable *e, int nu
 graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args) {
   ocl_argument arguments[2 * OCL_FUSED_TENSORS + 3];
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
+  if (e->chain) return ocl_chain_run(exec, e->chain, args);
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
   if (e->followed.product) return run_product(exec, e, args, numbers);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/optimizer/chain.h"
 #include "kernels/pointwise/fused.h"
 
 /* What is known of a node while groups are made. */
@@ -18,6 +19,7 @@ typedef struct candidate {
   bool draws;
   int numbers, stages; /* that its call takes */
   ocl_fused_space space;
+  ocl_lists *lists; /* a call on lists of tensors, which goes together with others alone; owned */
   bool placed;
   uint32_t waits; /* for how many others */
   size_t follows; /* the first edge to a node that runs behind it */
@@ -31,6 +33,7 @@ typedef struct edge {
 
 typedef struct grouping {
   const graft_graph_nodes *graph;
+  const graft_device *device;
   uint32_t *groups;
   candidate *nodes;
   edge *edges;
@@ -86,12 +89,26 @@ static graft_status find_edges(grouping *g) {
   return status;
 }
 
-static void find_candidates(grouping *g, const graft_exec *exec) {
-  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+static graft_status keep_lists(candidate *c, const ocl_lists *lists) {
+  c->lists = malloc(sizeof *c->lists);
+  if (!c->lists) return GRAFT_OUT_OF_MEMORY;
+  *c->lists = *lists;
+  c->fits = true;
+  return GRAFT_OK;
+}
+
+static graft_status find_candidates(grouping *g, const graft_exec *exec) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t n = 0; n < g->graph->node_count && status == GRAFT_OK; n++) {
     ocl_fused_op op;
+    ocl_lists lists;
     candidate *c = &g->nodes[n];
     c->node = g->graph->nodes[n];
     c->follows = NO_EDGE;
+    if (ocl_chain_read(exec, c->node, &lists)) {
+      status = keep_lists(c, &lists);
+      continue;
+    }
     c->fits = ocl_fused_read(exec, c->node, &op);
     if (!c->fits) continue;
     c->space = op.space;
@@ -100,6 +117,7 @@ static void find_candidates(grouping *g, const graft_exec *exec) {
     c->multiplies = op.multiplies;
     c->draws = op.draws;
   }
+  return status;
 }
 
 /* ---- a group ---- */
@@ -239,9 +257,39 @@ static bool may_follow(const grouping *g, const candidate *c) {
   return false;
 }
 
+/* ---- a group of calls on lists ---- */
+
+/* By its first tensor: of a list in which others are seen, ocl_chain_compile makes nothing. */
+static bool is_inside(const void *context, int member, const graft_tensor_desc *desc) {
+  const grouping *g = context;
+  return !is_seen(g, desc) && !is_read_outside(g, g->members[member], desc);
+}
+
+static bool join_lists(grouping *g, uint32_t n) {
+  const candidate *c = &g->nodes[n];
+  const ocl_lists *calls[OCL_CHAIN_CALLS];
+  if (g->nmembers == OCL_CHAIN_CALLS || !is_wanted(g, n) || ocl_chain_clashes(c->lists, c->lists)) return false;
+  for (int i = 0; i < g->nmembers; i++) {
+    const ocl_lists *other = calls[i] = g->nodes[g->members[i]].lists;
+    if (!other || !ocl_chain_alike(g->device, other, c->lists) || ocl_chain_clashes(other, c->lists) ||
+        ocl_chain_clashes(c->lists, other)) {
+      return false;
+    }
+  }
+  calls[g->nmembers] = c->lists;
+  g->members[g->nmembers++] = n;
+  const bool fits = ocl_chain_operands(calls, g->nmembers, is_inside, g) <= OCL_LISTS_MAX;
+  g->nmembers -= !fits;
+  return fits;
+}
+
+/* ---- a group of any others ---- */
+
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
+  if (c->lists) return join_lists(g, n);
+  if (g->nmembers > 0 && g->nodes[g->members[0]].lists) return false;
   ocl_fused_space space;
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
       g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
@@ -307,16 +355,20 @@ static bool place_group(grouping *g, uint32_t number) {
 }
 
 static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph, uint32_t *groups) {
-  grouping g = {.graph = graph, .groups = groups, .nodes = calloc(graph->node_count + 1u, sizeof *g.nodes)};
+  grouping g = {.graph = graph,
+                .device = exec->device,
+                .groups = groups,
+                .nodes = calloc(graph->node_count + 1u, sizeof *g.nodes)};
   graft_status status = g.nodes ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (status == GRAFT_OK) {
-    find_candidates(&g, exec);
-    status = find_edges(&g);
+    status = find_candidates(&g, exec);
+    if (status == GRAFT_OK) status = find_edges(&g);
   }
   for (uint32_t number = 1; status == GRAFT_OK;) {
     while (place_alone(&g)) continue;
     if (!place_group(&g, number++)) break;
   }
+  for (uint32_t n = 0; g.nodes && n < graph->node_count; n++) free(g.nodes[n].lists);
   free(g.nodes);
   free(g.edges);
   return status;

@@ -1,0 +1,259 @@
+/* _foreach ops that the OpenCL backend fuses give, to the bit, what they give one by one: steps of optimizers over
+ * lists of several sizes and dtypes, lists that nobody else sees, lists that share tensors, and what is too large is
+ * cut. */
+#include "opencl_groups.h"
+
+/* --- calls on lists --- */
+
+enum { TENSORS = 2 };
+
+#define LIST(list)        graft_value_tensors(list, TENSORS)
+#define INTO(to, op, ...) call_lists(to, GRAFT_OP_##op, ARGS(__VA_ARGS__))
+
+static graft_value numbers(const graft_scalar *list) {
+  return (graft_value){.kind = GRAFT_VALUE_SCALARS, .count = TENSORS, .as = {.scalars = list}};
+}
+
+static void call_lists(graft_tensor **to, uint32_t op, const graft_value *args, size_t nargs) {
+  const graft_status status = graft_call(op, args, (uint32_t)nargs, to, TENSORS);
+  ck_assert_msg(!status, "%s", graft_last_error());
+}
+
+/* A list of new tensors, which live until the program is over. */
+#define NEW(list, op, ...)                            \
+  graft_tensor *list[TENSORS] = {NULL, NULL};         \
+  call_lists(list, GRAFT_OP_##op, ARGS(__VA_ARGS__)); \
+  for (int i = 0; i < TENSORS; i++) later(list[i])
+
+/* --- steps of optimizers: parameters, gradients, and two lists of state --- */
+
+static const graft_scalar *rates(void) {
+  static graft_scalar numbers[TENSORS];
+  numbers[0] = graft_scalar_float(-0.37);
+  numbers[1] = graft_scalar_float(-0.011);
+  return numbers;
+}
+
+static const graft_scalar *roots(void) {
+  static graft_scalar numbers[TENSORS];
+  numbers[0] = graft_scalar_float(0.71);
+  numbers[1] = graft_scalar_float(0.93);
+  return numbers;
+}
+
+static void adamw(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2, **m = in + 4, **v = in + 6;
+  (void)out, (void)what;
+  INTO(p, FOREACH_MUL_SCALAR, LIST(p), NUMBER(0.999));
+  INTO(m, FOREACH_LERP_SCALAR, LIST(m), LIST(g), NUMBER(0.1));
+  INTO(v, FOREACH_MUL_SCALAR, LIST(v), NUMBER(0.99));
+  INTO(v, FOREACH_ADDCMUL_SCALAR, LIST(v), LIST(g), LIST(g), NUMBER(0.01));
+  NEW(root, FOREACH_SQRT, LIST(v));
+  INTO(root, FOREACH_DIV_SCALARLIST, LIST(root), numbers(roots()));
+  INTO(root, FOREACH_ADD_SCALAR, LIST(root), NUMBER(1e-8));
+  INTO(p, FOREACH_ADDCDIV_SCALARLIST, LIST(p), LIST(m), LIST(root), numbers(rates()));
+}
+
+/* The same, each result a list of its own, some of which come out. */
+static void functional(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2, **m = in + 4, **v = in + 6;
+  (void)what;
+  NEW(shrunk, FOREACH_MUL_SCALAR, LIST(p), NUMBER(0.999));
+  NEW(average, FOREACH_LERP_SCALAR, LIST(m), LIST(g), NUMBER(0.9));
+  NEW(squares, FOREACH_ADDCMUL_SCALAR, LIST(v), LIST(g), LIST(g), NUMBER(0.01));
+  NEW(size, FOREACH_ABS, LIST(squares));
+  NEW(root, FOREACH_SQRT, LIST(size));
+  NEW(least, FOREACH_MAXIMUM_LIST, LIST(root), LIST(g));
+  NEW(step, FOREACH_DIV_LIST, LIST(average), LIST(least));
+  NEW(stepped, FOREACH_SUB_LIST, LIST(shrunk), LIST(step));
+  for (int i = 0; i < TENSORS; i++) {
+    out[i] = retained(stepped[i]);
+    out[TENSORS + i] = retained(average[i]);
+    out[2 * TENSORS + i] = retained(root[i]);
+  }
+}
+
+static graft_tensor *tensor_of(graft_dtype dtype, int64_t count, uint32_t seed) {
+  graft_tensor *all = filled(dtype, count + 1, seed), *t;
+  const int64_t stride = 1;
+  OK(tns_new(all->storage, device, dtype, 1, &count, &stride, 1, &t)); /* from the second element on */
+  graft_tensor_release(all);
+  return t;
+}
+
+/* Lists whose tensors have these dtypes and sizes. */
+typedef struct kind {
+  graft_dtype dtypes[TENSORS];
+  int64_t counts[TENSORS];
+} kind;
+
+static void fill_lists(graft_tensor **in, const kind *k, uint32_t lists) {
+  for (uint32_t i = 0; i < lists * TENSORS; i++)
+    in[i] = tensor_of(k->dtypes[i % TENSORS], k->counts[i % TENSORS], i + 1);
+}
+
+static void compare_lists(const char *name, const way *w, const kind *k) {
+  graft_tensor *in[RESULTS], *same[RESULTS];
+  fill_lists(in, k, w->ninputs / TENSORS);
+  fill_lists(same, k, w->ninputs / TENSORS);
+  compare(name, w, in, same);
+  release_all(in, w->ninputs);
+  release_all(same, w->ninputs);
+}
+
+static const kind kinds[] = {
+    {{GRAFT_F32, GRAFT_F32}, {ELEMENTS, 33}},   {{GRAFT_F64, GRAFT_F64}, {17, 1}},
+    {{GRAFT_BF16, GRAFT_F32}, {ELEMENTS, 129}}, {{GRAFT_F16, GRAFT_F16}, {15, 2 * ELEMENTS}},
+    {{GRAFT_F32, GRAFT_F32}, {0, 200}},
+};
+
+START_TEST(a_step_of_adamw) {
+  if (!device) return;
+  const way w = {adamw, NULL, 8, 0, 8, 1, .at_least = false};
+  compare_lists("AdamW", &w, &kinds[_i]);
+}
+END_TEST
+
+START_TEST(lists_that_come_out_and_lists_that_do_not) {
+  if (!device) return;
+  const way w = {functional, NULL, 8, 6, 8, 1, .at_least = false};
+  compare_lists("functional", &w, &kinds[_i]);
+}
+END_TEST
+
+/* --- lists of whole numbers, which wrap --- */
+
+static void whole(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **second = in + 2;
+  (void)what;
+  NEW(sum, FOREACH_ADD_LIST, LIST(in), LIST(second), graft_value_scalar(graft_scalar_int(100)));
+  NEW(product, FOREACH_MUL_LIST, LIST(sum), LIST(sum));
+  NEW(sign, FOREACH_SIGN, LIST(product));
+  for (int i = 0; i < TENSORS; i++) {
+    out[i] = retained(product[i]);
+    out[TENSORS + i] = retained(sign[i]);
+  }
+}
+
+START_TEST(whole_numbers) {
+  if (!device) return;
+  const way w = {whole, NULL, 4, 4, 3, 1, .at_least = false};
+  const kind wraps[] = {{{GRAFT_U8, GRAFT_I16}, {ELEMENTS, 40}}, {{GRAFT_I64, GRAFT_I64}, {5, 40}}};
+  for (int i = 0; i < 2; i++) compare_lists("whole numbers", &w, &wraps[i]);
+}
+END_TEST
+
+/* --- copies, which convert --- */
+
+static void copies(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2;
+  (void)out, (void)what;
+  INTO(p, FOREACH_COPY, LIST(p), LIST(g));
+  INTO(p, FOREACH_MUL_SCALAR, LIST(p), NUMBER(1.7));
+  INTO(g, FOREACH_ZERO, LIST(g));
+}
+
+START_TEST(copies_that_convert) {
+  if (!device) return;
+  const way w = {copies, NULL, 4, 0, 3, 1, .at_least = false};
+  graft_tensor *in[4], *same[4];
+  for (uint32_t i = 0; i < 4; i++) {
+    const graft_dtype dtype = i < 2 ? GRAFT_BF16 : GRAFT_F32;
+    in[i] = tensor_of(dtype, 70 + 9 * (i % 2), i + 1);
+    same[i] = tensor_of(dtype, 70 + 9 * (i % 2), i + 1);
+  }
+  compare("copies", &w, in, same);
+  release_all(in, 4);
+  release_all(same, 4);
+}
+END_TEST
+
+/* --- one number in memory for all --- */
+
+static void by_one(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor *one = CALL(SELECT_INT, T(in[2]), INT(0), INT(5));
+  (void)out, (void)what;
+  INTO(in, FOREACH_MUL_TENSOR, LIST(in), T(one));
+  INTO(in, FOREACH_NEG, LIST(in));
+}
+
+START_TEST(one_tensor_for_all) {
+  if (!device) return;
+  const way w = {by_one, NULL, 4, 0, 2, 1, .at_least = false};
+  compare_lists("one for all", &w, &kinds[0]);
+}
+END_TEST
+
+/* --- lists that share tensors, but not the list --- */
+
+static void turned(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor *back[] = {in[1], in[0]}, *mixed[] = {in[0], in[2]};
+  (void)out, (void)what;
+  INTO(in, FOREACH_ADD_SCALAR, LIST(in), NUMBER(2));
+  INTO(back, FOREACH_MUL_LIST, LIST(back), LIST(in));
+  INTO(mixed, FOREACH_ADD_LIST, LIST(mixed), LIST(in));
+  INTO(in, FOREACH_NEG, LIST(in));
+}
+
+static void twice(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor *same[] = {in[0], in[0]};
+  (void)out, (void)what;
+  INTO(same, FOREACH_ADD_SCALAR, LIST(same), NUMBER(2));
+  INTO(same, FOREACH_MUL_SCALAR, LIST(same), NUMBER(3));
+}
+
+START_TEST(lists_that_share_tensors) {
+  if (!device) return;
+  const kind k = {{GRAFT_F32, GRAFT_F32}, {50, 50}};
+  compare_lists("turned", &(way){turned, NULL, 4, 0, 0, 0, .at_least = false}, &k);
+  compare_lists("twice", &(way){twice, NULL, 2, 0, 0, 0, .at_least = false}, &k);
+}
+END_TEST
+
+/* --- a list of which some tensors are seen --- */
+
+static void seen_in_part(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  NEW(moved, FOREACH_ADD_SCALAR, LIST(in), NUMBER(2));
+  NEW(turned, FOREACH_NEG, LIST(moved));
+  NEW(root, FOREACH_ABS, LIST(turned));
+  out[0] = retained(turned[1]);
+  out[1] = retained(root[0]);
+  out[2] = retained(root[1]);
+}
+
+START_TEST(a_list_of_which_a_part_is_seen) {
+  if (!device) return;
+  compare_lists("in part", &(way){seen_in_part, NULL, 2, 3, 0, 0, .at_least = true}, &kinds[0]);
+}
+END_TEST
+
+/* --- more than one kernel has --- */
+
+enum { LONG = 40 };
+
+static void many(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2;
+  (void)out, (void)what;
+  for (int i = 0; i < LONG; i++) INTO(p, FOREACH_ADD_LIST, LIST(p), LIST(g), NUMBER(0.25 + i));
+}
+
+START_TEST(what_is_too_long_is_cut) {
+  if (!device) return;
+  compare_lists("many", &(way){many, NULL, 4, 0, LONG, 3, .at_least = false}, &kinds[0]);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(a_step_of_adamw, ROWS(kinds)),
+                              EACH(lists_that_come_out_and_lists_that_do_not, ROWS(kinds)),
+                              ONCE(whole_numbers),
+                              ONCE(copies_that_convert),
+                              ONCE(one_tensor_for_all),
+                              ONCE(lists_that_share_tensors),
+                              ONCE(a_list_of_which_a_part_is_seen),
+                              ONCE(what_is_too_long_is_cut),
+                              {0}};
+  const int failed = run_suite("opencl_chains", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
+  return run_suite("opencl_chains_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+}
