@@ -117,6 +117,22 @@ static const cf_op cf_convolution_ops[] = {
               "s T[3,12,16,11] T[3,12,31,33] T[12,1,5,3] _ [2,3] [2,1] [1,2] false [0,0] 12 [1,1,0]",
               "m T[2,7,38,62] T[2,7,19,20] T[7,1,3,4] _ [2,3] [1,1] [1,2] true [1,0] 7 [1,1,0]"),
      CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    /* Transposed ones so large that a CPU makes their outputs phase by phase: strides that are a power of two or not,
+       with a dilation that shares a divisor with them or doesn't, ends of vectors, of segments and of tiles of
+       channels. */
+    {"aten::convolution",
+     CF_TEXTS("m T[2,19,5,37] T[19,11,3,4] T[11] [1,2] [1,1] [1,1] true [0,1] 1",
+              "m T[1,24,4,21] T[24,5,3,6] T[10] [2,3] [1,2] [1,2] true [1,2] 2"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::convolution",
+     CF_TEXTS("m T[2,40,67] T[40,9,9] _ [4] [3] [1] true [3] 1", "m T[1,32,97] T[32,3,12] T[3] [8] [2] [1] true [0] 1",
+              "m T[3,40,61] T[40,8,10] _ [5] [1] [3] true [0] 1",
+              "m T[2,40,5,33] T[40,7,2,3] T[7] [2,2] [0,3] [1,2] true [1,1] 1"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::convolution",
+     CF_TEXTS("m T[1,40,6,9]+ T[40,9,3,3]+^ T[9]+ [2,2] [1,1] [1,1] true [1,1] 1",
+              "m T[1,40,5,21]+ T[40,9,2,4]+^ _ [1,3] [0,2] [1,1] true [0,2] 1"),
+     CF_BIT(F32) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
     /* One input channel a group, enough of them that a CPU makes strips of rows that stay in its cache: ends of vectors
        of each length and of pairs of them, of strips and of segments of long rows, phases, windows of many taps, planes
        of planes. */

@@ -8,6 +8,9 @@ enum { PLANE_TAPS = 25, PLANE_CHANNELS = 4 };
 /* A loop over so many taps is unrolled. Longer ones would take a compiler seconds, and a program for each size. */
 enum { UNROLLED_TAPS = 12 };
 
+/* Of a transposed convolution: a longer stride along a row leaves too few registers for channels (phases.cl). */
+enum { SPREAD_MOST = 8 };
+
 /* So many products take some ten microseconds of a core even where much of a vector is empty. */
 enum { SMALL_PRODUCTS = 1 << 21 };
 
@@ -38,6 +41,21 @@ static void set_sizes(ocl_space *s, const window *w, const graft_dl_tensor *in, 
   }
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a < 0 ? -a : a;
+}
+
+static void set_steps(ocl_space *s) {
+  for (int d = 0; d < 3; d++) {
+    s->step[d] = s->div[d] / common_divisor(s->div[d], s->tap[d]);
+    s->move[d] = s->step[d] * s->tap[d] / s->div[d];
+  }
+}
+
 /* A window of one element, taken at each: all spatial dimensions are one. */
 static void flatten(ocl_space *s) {
   for (int d = 0; d < 3; d++) {
@@ -59,6 +77,7 @@ static ocl_space space_of(const window *w, const graft_dl_tensor *in, const graf
   s.weight_group = s.in_channels * s.out_channels * taps;
   s.weight_out = swapped ? taps : s.in_channels * taps;
   s.weight_in = swapped ? s.out_channels * taps : taps;
+  set_steps(&s);
   flatten(&s);
   return s;
 }
@@ -75,6 +94,7 @@ typedef struct form {
   int64_t pitch;           /* of a plane; 0: rows */
   int64_t vec, wide, tile; /* lanes, vectors side by side, channels */
   bool any_taps;           /* a loop, for windows of any size */
+  int64_t spread;          /* phases of outputs, as phases.cl has them; 0: not */
 } form;
 
 /* Whether a program for this size alone would not pay: how many products there are, those of lanes and channels that
@@ -132,9 +152,32 @@ static int64_t plane_pitch(const graft_device *device, const ocl_space *s) {
   return 5 * as_plane <= 4 * as_rows ? pitch : 0;
 }
 
+/* The residue, which is never negative. */
+static int64_t modulo(int64_t a, int64_t b) {
+  return (a % b + b) % b;
+}
+
+/* The element that a tap of a row meets first, of a transposed convolution. */
+static int64_t element_of(const ocl_space *s, int64_t tap) {
+  const int64_t place = s->off[2] + tap * s->tap[2];
+  return (place + modulo(-place, s->div[2])) / s->div[2];
+}
+
+/* Rows of phases.cl: the elements that the first output of each phase meets, and those of the others behind. */
+static void lay_phases(ocl_space *s, const form *form) {
+  const int64_t one = element_of(s, 0), other = element_of(s, s->taps[2] - 1);
+  const int64_t reach = one < other ? other - one : one - other;
+  s->first = one < other ? one : other;
+  s->phase = s->row =
+      ocl_round_up(ocl_round_up(ocl_ceil_divide(s->out_size[2], form->spread), form->vec) + reach, form->vec);
+  s->div[2] = 1;
+}
+
 static void set_rows(ocl_space *s, const form *form) {
   const int64_t vec = form->vec, wide = form->wide;
-  if (!s->plane.pitch) {
+  if (form->spread) {
+    lay_phases(s, form);
+  } else if (!s->plane.pitch) {
     s->first = first_of(s, 2);
     s->phase = ocl_round_up(ocl_round_up(s->out_size[2], wide * vec) + reach_of(s, 2) / s->mul[2], vec);
     s->row = s->phase * s->mul[2];
@@ -159,18 +202,22 @@ static uint64_t padded(uint64_t bytes) {
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                const form *form, int64_t taps) {
+                                const form *form, const ocl_space *s) {
   size_t local = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)form->vec, local);
   ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)form->tile,
                (int)form->wide, form->forward ? "#define FORWARD\n" : "", form->pitch ? "#define PLANE\n" : "");
+  if (form->spread)
+    ocl_text_add(&head, "#define SPREAD %d\n#define FIRST_PHASE %d\n#define NEXT_PHASE %d\n", (int)form->spread,
+                 (int)modulo(s->off[2], form->spread), (int)modulo(s->tap[2], form->spread));
   if (form->any_taps)
     ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
-    ocl_text_add(&head, "#define TAPS %d\n", (int)taps);
-  return ocl_kernel_make(kernel, device, &head,
-                         "convolution/space convolution/gaps convolution/sums convolution/convolution", name);
+    ocl_text_add(&head, "#define TAPS %d\n", (int)s->taps[2]);
+  return ocl_kernel_make(
+      kernel, device, &head,
+      "convolution/space convolution/gaps convolution/sums convolution/phases convolution/convolution", name);
 }
 
 /* So many work-items, and the struct as the kernel's last argument. */
@@ -206,12 +253,24 @@ static int64_t width_of(const graft_device *device, const ocl_dtype *dtype, int6
   return registers && (vectors % 2 == 0 || vectors > 4) ? 2 : 1;
 }
 
+/* A transposed convolution goes phase by phase where a row of the window is unrolled. Sums of all phases are in
+ * registers at once, so there are fewer channels of them. */
+static bool take_phases(form *form, const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
+  const int64_t spread = s->div[2], sums = device->vector_width == 16 && dtype->bytes <= 4 ? 16 : 8;
+  if (!device->is_cpu || spread < 2 || spread > SPREAD_MOST || s->taps[2] > UNROLLED_TAPS) return false;
+  form->spread = form->wide = spread;
+  form->vec = vector_for(device, ocl_ceil_divide(s->out_size[2], spread));
+  while (form->tile > 1 && form->tile * spread > sums) form->tile /= 2;
+  return true;
+}
+
 static form forward_form(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   const int64_t most = 8, whole = s->out_channels == 1 ? 1 : most;
   if (is_small(device, s, whole))
     return (form){.forward = true, .vec = device->vector_width, .wide = 1, .tile = whole, .any_taps = true};
   form form = {.forward = true, .tile = 1};
   while (form.tile < most && form.tile < s->out_channels) form.tile *= 2;
+  if (take_phases(&form, device, dtype, s)) return form;
   form.pitch = s->in_channels < PLANE_CHANNELS ? 0 : plane_pitch(device, s);
   form.vec = form.pitch ? device->vector_width : vector_for(device, s->out_size[2]);
   int64_t row = form.pitch ? (s->out_size[1] - 1) * form.pitch + s->out_size[2] : s->out_size[2];
@@ -240,14 +299,14 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
-  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, s.taps[2]);
-  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, s.taps[2]);
-  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", &form, s.taps[2]);
+  graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, &s);
+  if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, &s);
+  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", &form, &s);
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
   if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ocl_ceil_divide(s.units, s.per_item));
-  if (status == GRAFT_OK && gaps) status = make_kernel(&f->mend, device, dtype, "mend", &form, whole.taps[2]);
+  if (status == GRAFT_OK && gaps) status = make_kernel(&f->mend, device, dtype, "mend", &form, &whole);
   return status == GRAFT_OK && gaps ? ocl_gaps_set(&f->mend, device, whole, true, form.vec) : status;
 }
 
@@ -342,15 +401,15 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   set_splits(&s, device, tiles);
   g->sums = s.splits > 1;
   g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
-  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", &form, s.taps[2]);
-  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", &form, s.taps[2]);
-  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", &form, s.taps[2]);
-  if (status == GRAFT_OK && s.splits > 1) status = make_kernel(&g->sum, device, dtype, "sum_splits", &form, s.taps[2]);
+  graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", &form, &s);
+  if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", &form, &s);
+  if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", &form, &s);
+  if (status == GRAFT_OK && s.splits > 1) status = make_kernel(&g->sum, device, dtype, "sum_splits", &form, &s);
   if (status == GRAFT_OK) status = prepare_rows(&g->rows, device, s);
   if (status == GRAFT_OK) status = prepare_rows(&g->outs, device, outs);
   if (status == GRAFT_OK && s.splits > 1) status = set_space(&g->sum, device, &s, weights);
   if (status == GRAFT_OK) status = set_space(&g->gradient, device, &s, tiles * s.splits);
-  if (status == GRAFT_OK && gaps) status = make_kernel(&g->mend, device, dtype, "mend", &form, whole.taps[2]);
+  if (status == GRAFT_OK && gaps) status = make_kernel(&g->mend, device, dtype, "mend", &form, &whole);
   return status == GRAFT_OK && gaps ? ocl_gaps_set(&g->mend, device, whole, false, form.vec) : status;
 }
 
@@ -436,7 +495,7 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
   bool small = images * channels * spatial <= OCL_SMALL;
   int64_t vec = small ? device->vector_width : vector_for(device, spatial);
   const form form = {.vec = vec, .wide = 1, .tile = 4, .any_taps = small};
-  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", &form, 1);
+  graft_status status = make_kernel(kernel, device, dtype, "bias_gradient", &form, &(ocl_space){.taps = {1, 1, 1}});
   const ocl_argument sizes[] = {OCL_VALUE(images), OCL_VALUE(channels), OCL_VALUE(spatial)};
   if (status == GRAFT_OK) status = ocl_kernel_set(kernel, OCL_ALL(sizes));
   size_t local = device->is_cpu ? 1 : 64;

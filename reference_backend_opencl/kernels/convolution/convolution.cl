@@ -1,4 +1,4 @@
-/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl and sums.cl. Rows of the input are first packed: cast, padded with
+/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl, sums.cl and phases.cl. Rows of the input are first packed: cast, padded with
  * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
  * side by side, whatever stride, dilation and padding are. What those zeros spoil, gaps.cl mends.
  *
@@ -14,8 +14,13 @@
 static VT row_part(__global const RAW(D) * from, long size, long place, long mul, long div) {
   if (mul == 1 && div == 1 && place >= 0 && place + VEC <= size) return LOAD(D, __global, from + place);
   RAW(D) lanes[VEC];
-  for (int j = 0; j < VEC; j++, place += mul) {
-    long i = div == 1 ? place : place / div;
+  for (int j = 0; div == 1 && j < VEC; j++, place += mul) {
+    bool inside = (ulong)place < (ulong)size;
+    RAW(D) element = from[inside ? place : 0];
+    lanes[j] = inside ? element : (RAW(D))0;
+  }
+  for (int j = 0; div != 1 && j < VEC; j++, place += mul) {
+    long i = place / div;
     bool inside = place >= 0 && i < size && i * div == place;
     lanes[j] = inside ? from[inside ? i : 0] : (RAW(D))0;
   }
@@ -77,6 +82,9 @@ KERNEL pack_weights(PLACE(work), CONST_PLACE(weight), space s) {
 
 /* Where tap k of a row begins, for output 0. */
 static long tap_start(const space *s, long k) {
+#ifdef SPREAD
+  return (s->off[2] + k * s->tap[2] + PHASE(k)) / SPREAD - s->first; /* for the first of its phase */
+#endif
 #ifdef PLANE
   return s->plane.start + k / s->plane.across * s->plane.down + k % s->plane.across * s->tap[2];
 #endif
@@ -159,6 +167,20 @@ static void add_tap(VT sum[TILE][WIDE], __global const CT *row, __global const C
   }
 }
 
+/* The first tap along a dimension that meets an element of the input, or would if this were longer, and that element. The
+ * others are `step` taps apart each; taps: there is none. */
+typedef struct {
+  long tap, element;
+} met;
+
+static met first_met(long place, long next, long step, long div, long taps) {
+  met m = {0, 0};
+  while (m.tap < step && (place + m.tap * next) % div != 0) m.tap++;
+  m.element = (place + m.tap * next) / div;
+  if (m.tap == step) m.tap = taps;
+  return m;
+}
+
 static void clear(VT sum[TILE][WIDE]) {
 #pragma unroll
   for (int b = 0; b < TILE; b++) {
@@ -185,26 +207,30 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
     rest /= s.out_size[0] * s.out_size[1];
     long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
+    const met met0 = first_met(o0 * s.mul[0] + s.off[0], s.tap[0], s.step[0], s.div[0], s.taps[0]);
+    const met met1 = first_met(o1 * s.mul[1] + s.off[1], s.tap[1], s.step[1], s.div[1], s.taps[1]);
     VT sum[TILE][WIDE], total[TILE][WIDE];
     clear(total);
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
-                              image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2;
-    __global const CT *weights = (__global const CT *)(work + offset_weights) +
-                                 (group * s.blocks + block) * s.in_channels * s.taps[0] * s.taps[1] * TAPS * TILE;
+                              image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2 / OUTS_APART;
+    __global const CT *all_weights = (__global const CT *)(work + offset_weights) +
+                                     (group * s.blocks + block) * s.in_channels * s.taps[0] * s.taps[1] * TAPS * TILE;
     for (long first = 0; first < s.in_channels; first += at_once) {
       clear(sum);
       for (long c = first; c < min(first + at_once, s.in_channels); c++) {
-        for (long k0 = 0; k0 < s.taps[0]; k0++) {
-          long place0 = o0 * s.mul[0] + s.off[0] + k0 * s.tap[0], i0 = place0 / s.div[0];
-          bool inside0 = place0 >= 0 && i0 < s.in_size[0] && i0 * s.div[0] == place0;
-          for (long k1 = 0; k1 < s.taps[1]; k1++, weights += TAPS * TILE) {
-            long place1 = o1 * s.mul[1] + s.off[1] + k1 * s.tap[1], i1 = place1 / s.div[1];
-            if (!inside0 || place1 < 0 || i1 >= s.in_size[1] || i1 * s.div[1] != place1) continue;
+        for (long k0 = met0.tap, i0 = met0.element; k0 < s.taps[0]; k0 += s.step[0], i0 += s.move[0]) {
+          if (i0 < 0 || i0 >= s.in_size[0]) continue;
+          for (long k1 = met1.tap, i1 = met1.element; k1 < s.taps[1]; k1 += s.step[1], i1 += s.move[1]) {
+            if (i1 < 0 || i1 >= s.in_size[1]) continue;
             __global const CT *row = rows + ((c * s.in_size[0] + i0) * s.in_size[1] + i1) * s.row;
+            __global const CT *weights = all_weights + ((c * s.taps[0] + k0) * s.taps[1] + k1) * (TAPS * TILE);
 #ifdef MANY_TAPS
             walk at = first_tap;
             for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
               add_tap(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
+#elif defined(SPREAD)
+#pragma unroll
+            for (int k = 0; k < TAPS; k++) add_tap_of(sum, PHASE(k), row + start[k], weights + k * TILE);
 #else
 #pragma unroll
             for (int k = 0; k < TAPS; k++) add_tap(sum, row + start[k], weights + k * TILE);
@@ -218,6 +244,10 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
         for (int w = 0; w < WIDE; w++) total[b][w] += sum[b][w];
       }
     }
+#ifdef SPREAD
+#pragma unroll
+    for (int b = 0; b < TILE; b++) join_phases(total[b]);
+#endif
 #pragma unroll
     for (int w = 0; w < WIDE; w++) {
       if (o2 + w * VEC >= s.out_size[2]) continue;

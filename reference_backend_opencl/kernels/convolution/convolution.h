@@ -14,6 +14,7 @@ typedef struct ocl_space {
   int64_t batch, groups, out_channels, in_channels;
   int64_t out_size[3], in_size[3], taps[3];
   int64_t mul[3], off[3], tap[3], div[3];
+  int64_t step[3], move[3];
   int64_t weight_group, weight_out, weight_in;
   int64_t phase, row, first;
   int64_t segments, blocks, units, per_item, images, splits, row_splits;

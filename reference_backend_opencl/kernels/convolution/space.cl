@@ -11,6 +11,7 @@ typedef struct {
   long batch, groups, out_channels, in_channels; /* channels of one group */
   long out_size[3], in_size[3], taps[3];
   long mul[3], off[3], tap[3], div[3];
+  long step[3], move[3]; /* every so many taps one meets an element, that many behind the one before */
   long weight_group, weight_out, weight_in; /* strides; taps are innermost and contiguous */
   long phase, row, first;                   /* elements of a packed phase and row; the place its first element has */
   long segments, blocks, units, per_item, images;
