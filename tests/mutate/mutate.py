@@ -14,9 +14,10 @@ It ends as
     unjudged   all that it meets fails without it, too; or it took too long, or no kernel of the device has the line
 
 Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
-there is; a mutant that was being judged then has no result. A mutant is known by its file and its text, before and after,
+there is; a mutant that was being judged then has no result. What a mutant has passed is kept beside them and is not run
+again, as long as nothing of the tree has changed but text. A mutant is known by its file and its text, before and after,
 so that a change elsewhere does not touch it. --again judges what survived or was not judged once more: with tests that
-are new, or on another device. With GRAFT_OPENCL_DEVICE=gpu that device's kernels are run, and a survivor there is one of
+are new, with more time, or on another device. With GRAFT_OPENCL_DEVICE=gpu that device's kernels are run, and a survivor there is one of
 it: --again on PoCL runs both kinds of kernels.
 """
 
@@ -25,6 +26,7 @@ import collections
 import fcntl
 import fnmatch
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -48,6 +50,7 @@ CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled
 # Arguments of two types that change places are nothing that a programmer gets past the compiler.
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
 TOO_SLOW = "nothing failed in"
+SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
 ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
 
 
@@ -147,7 +150,7 @@ class Children:
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(self):
-        self.lock, self.alive, self.stopped = threading.Lock(), set(), False
+        self.lock, self.alive, self.stopped, self.last_words = threading.Lock(), set(), False, str
 
     def start(self, command, **more):
         with self.lock:
@@ -169,6 +172,7 @@ class Children:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        os.write(sys.stdout.fileno(), self.last_words().encode())
         os._exit(128 + number)
 
     def take_along(self):
@@ -215,7 +219,7 @@ class Bench:
     def __init__(self, project, through=(), limit_s=900, sound=None, mutant_s=float("inf"), clean=None):
         self.project, self.through, self.limit_s, self.mutant_s = project, list(through), limit_s, mutant_s
         self.sound, self.clean, self.end = sound or Sound(), clean, float("inf")
-        self.environment, self.mutant_end = {}, float("inf")
+        self.environment, self.mutant_end, self.asks_smoke = {}, float("inf"), False
         self.building = threading.Lock()  # of a clean bench, which serves several at a time
 
     def run(self, command, environment=None, limit_s=None):
@@ -247,10 +251,18 @@ class Bench:
         return self.succeeds(check.command, check.environment, check.never_says)
 
     def passes_clean(self, check):
-        """Of a bench without mutants, where nothing ran before the check."""
+        """Of a tree without a mutant, where nothing ran before the check."""
         with self.building:
             built = all(self.passes(before)[0] for before in check.after)
         return built and self.passes(check)[0]
+
+    def kills(self, check, passes_without):
+        """What the check says of the mutant that is built: None where it passes or fails without the mutant, too."""
+        good, output = self.passes(check)
+        if good:
+            return None, True
+        narrowed = check.narrowed(output)
+        return output if self.sound.ask(narrowed, lambda: passes_without(narrowed)) else None, False
 
     def judge(self, mutant, checks, passed):
         """`passed` are the titles of checks that this mutant passes, as far as they are known; what it passes now joins them."""
@@ -267,10 +279,12 @@ class Bench:
                 return self.clean.passes_clean(check.moved(self.project.tree, self.clean.project.tree))
             file.write_text(text)
             build(self, [mutant["path"]])
-            good = self.passes(check)[0]
-            if not good:
+            good = self.passes_clean(check)
+            if not good or self.asks_smoke:
                 file.write_text(changed)
                 self.succeeds(self.project.compile(mutant["path"]))
+                for before in check.after:
+                    self.passes(before)
             return good
 
         file.write_text(changed)
@@ -294,14 +308,28 @@ class Bench:
         for check in checks:
             if check not in left and check.title not in builds:
                 continue
-            good, output = self.passes(check)
-            if good:
+            output, passes = self.kills(check, passes_without)
+            if passes:
                 passed.add(check.title)
-            elif self.sound.ask(check.narrowed(output), lambda: passes_without(check.narrowed(output))):
+            elif output is not None:
                 said = [line for line in output.splitlines() if line.startswith(("fail", "crash", "timeout")) or ":F:" in line]
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
-                return {"end": end, "by": check.name, "text": said[0] if said else ""}
+                return {"end": end, "by": check.name, "text": said[0] if said else "",
+                        **self.smoke_of(check, checks, passed, passes_without)}
         return {"end": "survived" if passed else "unjudged"}
+
+    def smoke_of(self, killer, checks, passed, passes_without):
+        """Whether smoke alone kills what another check has killed: asked of the parts that come behind that check."""
+        parts = [check for check in checks if fnmatch.fnmatch(check.name, plan.SMOKE)]
+        if not self.asks_smoke or not parts:
+            return {}
+        self.mutant_end = time.monotonic() + SMOKE_SECONDS
+        try:
+            kills = killer in parts or any(self.kills(check, passes_without)[0] is not None
+                                           for check in parts if check.title not in passed)
+        except (TookTooLong, TimeIsUp):
+            return {}
+        return {"smoke": "killed" if kills else "passed"}
 
 
 def build(bench, paths):
@@ -315,13 +343,19 @@ def build(bench, paths):
 # ---- the run ----
 
 
+def is_its_copy(source, target):
+    """By size and time, which a mutant's file has of its own."""
+    of_source, of_target = source.stat(), target.stat()
+    return (of_source.st_size, of_source.st_mtime_ns) == (of_target.st_size, of_target.st_mtime_ns)
+
+
 def copy_tree(root, to):
     """The tracked files as they are now; times stay, so that nothing is built twice. What differs, as a mutant does that was
     being judged when a run was broken off, becomes new, so that it is built again."""
     kept = set(files_of(root))
     for name in kept:
         source, target = Path(root, name), Path(to, name)
-        if target.exists() and target.read_bytes() == source.read_bytes():
+        if target.exists() and (is_its_copy(source, target) or target.read_bytes() == source.read_bytes()):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copy if target.exists() else shutil.copy2
@@ -380,12 +414,73 @@ def latest(results):
 
 
 def still_to_judge(mutants, results, again=False):
-    """Those without a result, each once; with `again` also what survived or was not judged."""
-    known = {place for place, result in latest(results).items() if not (again and result["end"] in ("survived", "unjudged"))}
-    return [mutant for place, mutant in latest(mutants).items() if place not in known]
+    """Those without a result, each once; with `again` behind them also what survived or was not judged."""
+    found = latest(results)
+    known = {place for place, result in found.items() if not (again and result["end"] in ("survived", "unjudged"))}
+    left = {place: mutant for place, mutant in latest(mutants).items() if place not in known}
+    return [left[place] for place in sorted(left, key=lambda place: place in found)]
 
 
-def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False, quick=0):
+def lacks_time(result):
+    return result.get("by", "").startswith(TOO_SLOW)
+
+
+def left_over(mutants, results):
+    """How many have no result, or one for lack of time: what a later run judges."""
+    found = latest(results)
+    return sum(place not in found or lacks_time(found[place]) for place in latest(mutants))
+
+
+class Passed:
+    """What mutants have passed, kept in a file: a run that was broken off is not made again. `state` is of the tree and the
+    device; what was passed in another state counts nothing."""
+
+    def __init__(self, path, state):
+        self.path, self.state, self.lock = path, state, threading.Lock()
+        self.known = collections.defaultdict(set)
+        for line in read_results(path):
+            if line["state"] == state:
+                self.known[tuple(line["mutant"])].add(line["title"])
+
+    def of(self, mutant):
+        return PassedOf(self, place_of(mutant))
+
+    def add(self, place, title, seconds):
+        with self.lock, self.path.open("a") as file:
+            if title not in self.known[place]:
+                file.write(json.dumps({"state": self.state, "mutant": place, "title": title, "seconds": seconds}) + "\n")
+            self.known[place].add(title)
+
+
+class PassedOf:
+    """Titles of the checks that one mutant has passed."""
+
+    def __init__(self, passed, place):
+        self.passed, self.place, self.since = passed, place, time.monotonic()
+
+    def __contains__(self, title):
+        return title in self.passed.known[self.place]
+
+    def __len__(self):
+        return len(self.passed.known[self.place])
+
+    def add(self, title):
+        now = time.monotonic()
+        self.passed.add(self.place, title, round(now - self.since, 1))
+        self.since = now
+
+
+def state_of(root, device):
+    """A word that changes when anything of the tree does but what is only read: a check passed before says nothing then."""
+    digest = hashlib.sha256(str(device).encode())
+    for name in sorted(files_of(root)):
+        if not name.endswith((".md", ".py")) or name.startswith("tests/mutate/plan"):
+            digest.update(name.encode())
+            digest.update((root / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, baseline=False, quick=0, state=""):
     """Judges the mutants that have no result in the file yet, and adds theirs; what is not judged after `seconds` has none.
     With `baseline` the tests and smoke are run without a mutant before: what fails or takes too long then judges none.
     With `quick` each has so many seconds at first, and those that nothing killed in them have the whole time after that, for
@@ -395,25 +490,27 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
     if not left:
         return
     one_at_a_time, done = threading.Lock(), len(latest(mutants)) - len(left)
-    paths, passed = sorted({mutant["path"] for mutant in left}), collections.defaultdict(set)
+    paths, passed = sorted({mutant["path"] for mutant in left}), Passed(results.with_suffix(".passed"), state)
+    waiting = 0  # how many have no result in this turn
 
     def asked(bench, number):
         check, start = bench.project.baseline(paths)[number], time.monotonic()
-        good = bench.sound.ask(check, lambda: bench.passes(check)[0])
+        good = bench.sound.ask(check, lambda: bench.passes_clean(check))
         say(f"{'passes' if good else 'FAILS'} without a mutant: {check.title} ({time.monotonic() - start:.1f} s)")
 
     def judged(bench, mutant):
-        nonlocal done
+        nonlocal done, waiting
+        bench.project.share_cores(max(1, waiting), pool.count)
         start, text = time.monotonic(), (bench.project.tree / mutant["path"]).read_text()
         if bench.project.meets(mutant, text):
             checks = [check for check in bench.project.checks(mutant["path"], mutant["line"]) if bench.sound.judges(check)]
-            found = bench.judge(mutant, checks, passed[place_of(mutant)]) if checks else {"end": "unjudged"}
+            found = bench.judge(mutant, checks, passed.of(mutant)) if checks else {"end": "unjudged"}
         else:
             found = {"end": "unjudged", "by": "no kernel of the device has the line"}
         result = {**mutant, **found, "seconds": round(time.monotonic() - start, 1), "on": bench.project.device or "both"}
         with one_at_a_time, results.open("a") as file:
             file.write(json.dumps(result) + "\n")
-            done += 1
+            done, waiting = done + 1, waiting - 1
             say(f"{done}/{len(mutants)} {result['end']:9} {mutant['path']}:{mutant['line']} "
                 f"{result.get('by', '')[:60]} ({result['seconds']} s)")
 
@@ -433,6 +530,8 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
             pass
 
     def judge_each(mutants, how, first=()):
+        nonlocal waiting
+        waiting = len(mutants)
         for _ in pool.map(work, [*((asked, number) for number in first), *((how, mutant) for mutant in mutants)]):
             pass
 
@@ -444,14 +543,14 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
         judge_each(left, hurried if quick else judged, first)
         if quick:
             found = latest(read_results(results))
-            judge_each([mutant for mutant in left if found.get(place_of(mutant), {}).get("by", "").startswith(TOO_SLOW)], judged)
+            judge_each([mutant for mutant in left if lacks_time(found.get(place_of(mutant), {}))], judged)
     except TimeIsUp:
         say("no time was left to build what is mutated")
 
 
 def summary(results, equivalents, kind_of=plan.kind_of):
     """Lines of text: a table by kind of file, then what survived."""
-    counts, survivors = {}, []
+    counts, survivors, smoke = {}, [], collections.Counter()
     for result in latest(results).values():
         end = result["end"]
         if end == "survived" and key_of(result) in equivalents:
@@ -459,11 +558,14 @@ def summary(results, equivalents, kind_of=plan.kind_of):
         if end == "survived":
             survivors.append(result)
         counts.setdefault(kind_of(result["path"]), dict.fromkeys(ENDS, 0))[end] += 1
-    yield f"{'kind':8}" + "".join(f"{end:>12}" for end in ENDS) + f"{'killed, %':>12}"
+        smoke[kind_of(result["path"]), result.get("smoke") if end == "killed" else None] += 1
+    yield f"{'kind':8}" + "".join(f"{end:>12}" for end in ENDS) + f"{'killed, %':>12}{'of smoke, %':>13}"
     for kind, row in sorted(counts.items()):
         judged = row["killed"] + row["survived"]
         share = f"{100 * row['killed'] / judged:.1f}" if judged else "-"
-        yield f"{kind:8}" + "".join(f"{row[end]:>12}" for end in ENDS) + f"{share:>12}"
+        asked = smoke[kind, "killed"] + smoke[kind, "passed"]
+        alone = f"{100 * smoke[kind, 'killed'] / asked:.1f}" if asked else "-"
+        yield f"{kind:8}" + "".join(f"{row[end]:>12}" for end in ENDS) + f"{share:>12}{alone:>13}"
     for mutant in survivors:
         yield f"\n{mutant['path']}:{mutant['line']} ({mutant['operator']}) survived"
         yield f"- {mutant['before'].strip()}"
@@ -475,9 +577,10 @@ def bench(root, tree, options, sound, clean=None):
     copy_tree(root, tree)
     device = "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
     only = [glob for glob in options.checks.split(";") if glob]
-    return Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device, only), options.through.split(),
-                 limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound,
-                 clean=clean)
+    made = Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device, only), options.through.split(),
+                 limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound, clean=clean)
+    made.asks_smoke = options.smoke
+    return made
 
 
 def options_of(arguments):
@@ -496,6 +599,8 @@ def options_of(arguments):
                         help="a check that takes longer has failed (default 900)")
     parser.add_argument("--checks", default="", metavar="GLOBS",
                         help="only the checks of these names, with semicolons between: 'smoke*'")
+    parser.add_argument("--smoke", action="store_true",
+                        help="ask of what another check of the OpenCL backend kills whether smoke kills it, too")
     parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
     parser.add_argument("--results", metavar="FILE", help="where results are kept (default: in build/mutate, by seed)")
     parser.add_argument("--again", action="store_true", help="judge again what survived or was not judged")
@@ -547,7 +652,13 @@ def judge_all(root, work, mutants, results, options):
             trees = [work / f"tree{number or ''}" for number in range(options.jobs)]
             benches = list(threads.map(lambda tree: bench(root, tree, options, sound, clean), trees))
         left = options.seconds - (time.monotonic() - began)
-        run(Pool(benches), mutants, results, say, left, options.again, options.baseline, options.quick_seconds)
+        CHILDREN.last_words = lambda: still_left(mutants, results) + "\n"
+        run(Pool(benches), mutants, results, say, left, options.again, options.baseline, options.quick_seconds,
+            state_of(root, benches[0].project.device))
+
+
+def still_left(mutants, results):
+    return f"{left_over(mutants, read_results(results))} of {len(latest(mutants))} are left to judge; results in {results}"
 
 
 def main(arguments):
@@ -557,14 +668,14 @@ def main(arguments):
     name = Path(options.these).name if options.these else options.seed
     results = Path(options.results or work / f"results-{name}.jsonl")
     equivalents = read_equivalents(HERE / "equivalent.txt")
+    mutants = drawn(root, options)
     if not options.report:
-        mutants = drawn(root, options)
         if options.list:
             for mutant in mutants:
                 print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
             return
         judge_all(root, work, mutants, results, options)
-    print(*summary(read_results(results), equivalents), sep="\n")
+    print(*summary(read_results(results), equivalents), still_left(mutants, results), sep="\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ STEPS = {"++": "--", "--": "++"}
 NAMES = {"fmin": "fmax", "fmax": "fmin", "fminl": "fmaxl", "fmaxl": "fminl", "min": "max", "max": "min", "true": "false",
          "false": "true", "break": "continue", "continue": "break", "floor": "ceil", "ceil": "floor"}
 
+# Whose arguments may change places: nothing could tell.
+COMMUTE = {"ADD", "MUL", "MINIMUM", "MAXIMUM", "min", "max", "fmin", "fmax", "fminl", "fmaxl", "hypot", "hypotl",
+           "common_divisor", "common_multiple"}
+
 TOKEN = re.compile(
     r"(?P<number>(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?)[uUlLfFh]*)"
     r"|(?P<name>[A-Za-z_]\w*)"
@@ -118,7 +122,7 @@ def of_calls(source, code):
         if match[1] in ("if", "while"):
             yield "condition", match.start(), f"{source[:opening + 1]}!({source[opening + 1:end]}){source[end:]}"
             continue
-        if match[1] in ("for", "switch", "sizeof", "return"):
+        if match[1] in ("for", "switch", "sizeof", "return") or match[1] in COMMUTE:
             continue
         parts = split_arguments(code, opening, end)
         for (a, b), (c, d) in zip(parts, parts[1:]):

@@ -28,11 +28,13 @@ CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a
 SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
+COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input"]
 LARGEST = "pointwise"  # of mustpass two fifths
+SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
 EXCLUDED = ["*/generated/*"]
 KEEPS_PROGRAMS = ["reference_backend_opencl/runtime/program.c", "reference_backend_opencl/runtime/disk.c"]
 
@@ -47,9 +49,9 @@ class Check:
 
     @property
     def title(self):
-        """What it is, wherever the program stands."""
+        """What it is, wherever the program stands and however many processes it has."""
         return " ".join([*(f"{name}={value}" for name, value in self.environment.items()), Path(self.command[0]).name,
-                         *self.command[1:]])
+                         *(word for word in self.command[1:] if not word.startswith("--jobs"))])
 
     def narrowed(self, output):
         """What of it failed, by its output: of a run of the suite one case, or where it was served worse than expected the
@@ -117,19 +119,23 @@ class Graft:
         self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
+    def share_cores(self, mutants, cores):
+        """Where fewer mutants than cores are left, a run of the suite has several processes."""
+        self.jobs = self.jobs and [f"--jobs={max(1, cores // mutants)}"]
+
     def configure(self, paths):
-        common = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
+        """Once: then ninja sees to it."""
         plain = ["-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG"]  # nobody reads its debug information
-        commands = [["cmake", "-S", str(self.tree), "-B", str(self.build), *common, *plain]]
-        if any(path.startswith("sdk/") for path in paths):
-            commands.append(["cmake", "-S", str(self.tree), "-B", str(self.sanitized), *common, *SANITIZE])
-        return commands
+        there = (self.build / "build.ninja").exists()
+        return [] if there else [["cmake", "-S", str(self.tree), "-B", str(self.build), *COMMON, *plain]]
 
     def compile(self, path):
-        targets = ["graft_cli", "graft_opencl", "tests/plugins/all", *OPENCL_TESTS, CLAIMS]
-        if path.startswith("sdk/"):
-            targets = ["graft_cli", "graft_opencl", *SDK_TESTS, "async"]
-        return ["ninja", "-C", str(self.build), *targets]
+        """What nearly all mutants meet; the tests are built where one is run, which what the suite kills never gets to."""
+        return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl"]
+
+    def tests_built(self, path):
+        targets = [*SDK_TESTS, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
+        return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets])
 
     def environment(self, path):
         """Compiled programs are kept by their text, and serve all trees; but what a mutant of the code that keeps them
@@ -155,11 +161,20 @@ class Graft:
     def tests(self, names, *arguments, build=None, **more):
         return [Check(name, [str((build or self.build) / "tests" / name), *arguments], **more) for name in names]
 
+    def with_builds(self, path, checks):
+        """Each behind what builds it."""
+        tests, found = self.tests_built(path), []
+        for check in checks:
+            if not check.after and Path(check.command[0]).parent == self.build / "tests":
+                check = replace(check, after=(tests,))
+            found += [*(before for before in check.after if before not in found), check]
+        return found
+
     def baseline(self, paths):
         """The tests, and smoke of the families that mutants are of: what says whether the tree is sound without them."""
         tests = DEVICE_TESTS if self.device else OPENCL_TESTS
-        sanitized = [self.sanitized_build()] if any(path.startswith("sdk/") for path in paths) else []
-        found = {check.title: check for check in [*sanitized, *self.tests([*tests, *SDK_TESTS])]}
+        found = {check.title: check for path, names in (("", tests), ("sdk/", SDK_TESTS))
+                 for check in self.with_builds(path, self.tests(names))}
         for path in paths:
             found.update((check.title, check) for check in self.checks(path)
                          if "smoke" in check.command and check.environment != SANITIZED)
@@ -167,8 +182,8 @@ class Graft:
 
     def checks(self, path, line=None):
         """Those of all_checks that are asked for."""
-        return [check for check in self.all_checks(path, line)
-                if not self.only or any(fnmatch.fnmatch(check.name, glob) for glob in self.only)]
+        return self.with_builds(path, [check for check in self.all_checks(path, line)
+                                       if not self.only or any(fnmatch.fnmatch(check.name, glob) for glob in self.only)])
 
     def all_checks(self, path, line):
         """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
@@ -205,8 +220,11 @@ class Graft:
         return [self.opencl("part of smoke", "smoke", ["--shard", "1/8"], False), *tests[:1], *cases, *tests[1:], *claims]
 
     def sanitized_build(self):
-        targets = ["graft_cli", *SDK_TESTS, "async"]
-        return Check("sanitized", ["ninja", "-C", os.path.relpath(self.sanitized, self.tree), *targets])
+        """Configured there, too: most mutants end before it."""
+        folder = os.path.relpath(self.sanitized, self.tree)
+        configure = shlex.join(["cmake", "-S", ".", "-B", folder, *COMMON, *SANITIZE])
+        build = shlex.join(["ninja", "-C", folder, "graft_cli", *SDK_TESTS, "async"])
+        return Check("sanitized", ["sh", "-c", f"{{ test -e {folder}/build.ninja || {configure}; }} && {build}"])
 
     def sdk_checks(self, of_family, most, most_of_opencl):
         sanitized = self.sanitized_build()
@@ -215,7 +233,7 @@ class Graft:
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
                 *self.tests(SDK_TESTS), self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl),
-                sanitized, self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
+                self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),
                 self.conformance("opencl", "opencl", "--level", "mustpass", *most_of_opencl,
                                  *([] if self.device else expect_of("mustpass")), **on_opencl)]

@@ -65,6 +65,9 @@ class Tiny:
     def meets(self, mutant, text):
         return True
 
+    def share_cores(self, mutants, cores):
+        pass
+
     def checks(self, path, line):
         return [plan.Check("test", [str(self.tree / "test")])]
 
@@ -79,6 +82,7 @@ class Operators(unittest.TestCase):
                          {"relation: if (n <= 4) sum += x;", "constant: if (n < 5) sum += x;",
                           "constant: if (n < 3) sum += x;", "condition: if (!(n < 4)) sum += x;",
                           "assignment: if (n < 4) sum -= x;", "statement: if (n < 4) ;"})
+        self.assertEqual(changes("return SUB(x, MAXIMUM(y, z));"), {"arguments: return SUB(MAXIMUM(y, z), x);"})
         self.assertEqual(changes("return x * -y;"), {"arithmetic: return x / -y;", "sign: return x * y;"})
         self.assertEqual(changes("  store(out, value);"), {"arguments: store(value, out);", "statement: ;"})
         self.assertEqual(changes("x = a && !b;"),
@@ -210,6 +214,38 @@ class Runs(unittest.TestCase):
                          ["first", "build", "slow", "build", "slow", "last", "last"])  # the last without the mutant, too
         self.assertEqual([result["end"] for result in mutate.read_results(self.results)], ["unjudged", "killed"])
 
+    def test_what_was_passed_before_the_end_is_not_run_by_the_next_run(self):
+        slow = plan.Check("slow", ["sh", "-c", "echo slow >> ran; test ! -e is_slow || sleep 30; ! grep -q 'a - 1' source.c"])
+        first = plan.Check("first", ["sh", "-c", "echo first >> ran"])
+        self.bench.project.checks = lambda path, line: [first, slow]
+        mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"]]
+        tree = self.bench.project.tree
+        (tree / "is_slow").write_text("")
+        pool = mutate.Pool([self.bench])
+        mutate.run(pool, mutants, self.results, self.said.append, seconds=3)
+        self.assertEqual(mutate.left_over(mutants, mutate.read_results(self.results)), 1)
+        (tree / "is_slow").unlink()
+        mutate.run(pool, mutants, self.results, self.said.append, again=True)
+        self.assertEqual((tree / "ran").read_text().split(), ["first", "slow", "slow", "slow"])  # the last without the mutant
+        self.assertEqual(mutate.left_over(mutants, mutate.read_results(self.results)), 0)
+        self.results.unlink()
+        (tree / "ran").unlink()
+        mutate.run(pool, mutants, self.results, self.said.append, state="another tree")
+        self.assertEqual((tree / "ran").read_text().split(), ["first", "slow"])
+
+    def test_smoke_is_asked_of_what_another_check_kills(self):
+        def check(name, kills):
+            return plan.Check(name, ["sh", "-c", f": {name}; ! grep -q '{kills}' source.c"])
+
+        self.bench.asks_smoke = True
+        self.bench.project.checks = lambda path, line: [check("other", "a [-] 1"), check("smoke, cpu kernels", "a - 1"),
+                                                        check("last", "a >= b")]
+        self.run_all(self.mutants())
+        self.assertEqual({result["after"].strip(): result.get("smoke") for result in mutate.read_results(self.results)
+                          if result["end"] == "killed"}, {"return a - 1;": "killed", "if (a >= b) return a;": "passed"})
+        text = "\n".join(mutate.summary(mutate.read_results(self.results), {}, lambda path: "tiny"))
+        self.assertRegex(text, r"tiny .* 50\.0\n")
+
     def test_a_tree_without_mutants_says_what_passes_without(self):
         self.bench.project.checks = lambda path, line: [plan.Check("fine", ["sh", "-c", "test -e fine"])]
         with tempfile.TemporaryDirectory() as other:
@@ -241,7 +277,7 @@ class Runs(unittest.TestCase):
         mutants, tree = self.mutants(), self.bench.project.tree
         before = self.run_all(mutants)
         (tree / "test.c").write_text(TEST.replace("if (", "if (unused(2) != 3 || ").replace("int main", "int unused(int);\nint main"))
-        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append, again=True)
+        mutate.run(mutate.Pool([self.bench]), mutants, self.results, self.said.append, again=True, state="new tests")
         results = mutate.read_results(self.results)
         self.assertEqual(len(results), len(mutants) + list(before.values()).count("survived"))
         ends = {result["after"].strip(): result["end"] for result in mutate.latest(results).values()}
