@@ -50,6 +50,7 @@ CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled
 # Arguments of two types that change places are nothing that a programmer gets past the compiler.
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
 TOO_SLOW = "nothing failed in"
+NO_JUDGE = "all that it meets fails without it, too"
 SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
 ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
 
@@ -316,7 +317,9 @@ class Bench:
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
                 return {"end": end, "by": check.name, "text": said[0] if said else "",
                         **self.smoke_of(check, checks, passed, passes_without)}
-        return {"end": "survived" if passed else "unjudged"}
+        only_build = {before.title for check in checks for before in check.after}
+        judged = any(check.title in passed for check in checks if check.title not in only_build)
+        return {"end": "survived" if judged else "unjudged", **({} if judged else {"by": NO_JUDGE})}
 
     def smoke_of(self, killer, checks, passed, passes_without):
         """Whether smoke alone kills what another check has killed: asked of the parts that come behind that check."""

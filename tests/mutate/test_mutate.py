@@ -233,6 +233,11 @@ class Runs(unittest.TestCase):
         mutate.run(pool, mutants, self.results, self.said.append, state="another tree")
         self.assertEqual((tree / "ran").read_text().split(), ["first", "slow"])
 
+    def test_what_builds_tests_judges_none(self):
+        build = plan.Check("build", ["true"])
+        self.bench.project.checks = lambda path, line: [build, plan.Check("broken", ["false"], after=(build,))]
+        self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
+
     def test_smoke_is_asked_of_what_another_check_kills(self):
         def check(name, kills):
             return plan.Check(name, ["sh", "-c", f": {name}; ! grep -q '{kills}' source.c"])
