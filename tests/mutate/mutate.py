@@ -317,8 +317,7 @@ class Bench:
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
                 return {"end": end, "by": check.name, "text": said[0] if said else "",
                         **self.smoke_of(check, checks, passed, passes_without)}
-        only_build = {before.title for check in checks for before in check.after}
-        judged = any(check.title in passed for check in checks if check.title not in only_build)
+        judged = any(check.title in passed for check in checks if not check.only_builds)
         return {"end": "survived" if judged else "unjudged", **({} if judged else {"by": NO_JUDGE})}
 
     def smoke_of(self, killer, checks, passed, passes_without):

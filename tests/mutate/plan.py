@@ -46,6 +46,7 @@ class Check:
     environment: dict = field(default_factory=dict)
     never_says: str = ""  # words of its output that are a failure
     after: tuple = ()  # the check that builds what this one runs: a tree without mutants has it built when one fails here
+    only_builds: bool = False
 
     @property
     def title(self):
@@ -135,7 +136,7 @@ class Graft:
 
     def tests_built(self, path):
         targets = [*SDK_TESTS, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
-        return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets])
+        return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets], only_builds=True)
 
     def environment(self, path):
         """Compiled programs are kept by their text, and serve all trees; but what a mutant of the code that keeps them
@@ -224,7 +225,7 @@ class Graft:
         folder = os.path.relpath(self.sanitized, self.tree)
         configure = shlex.join(["cmake", "-S", ".", "-B", folder, *COMMON, *SANITIZE])
         build = shlex.join(["ninja", "-C", folder, "graft_cli", *SDK_TESTS, "async"])
-        return Check("sanitized", ["sh", "-c", f"{{ test -e {folder}/build.ninja || {configure}; }} && {build}"])
+        return Check("sanitized", ["sh", "-c", f"{{ test -e {folder}/build.ninja || {configure}; }} && {build}"], only_builds=True)
 
     def sdk_checks(self, of_family, most, most_of_opencl):
         sanitized = self.sanitized_build()

@@ -234,7 +234,7 @@ class Runs(unittest.TestCase):
         self.assertEqual((tree / "ran").read_text().split(), ["first", "slow"])
 
     def test_what_builds_tests_judges_none(self):
-        build = plan.Check("build", ["true"])
+        build = plan.Check("build", ["true"], only_builds=True)
         self.bench.project.checks = lambda path, line: [build, plan.Check("broken", ["false"], after=(build,))]
         self.assertEqual(set(self.run_all(self.mutants()).values()), {"unjudged"})
 
