@@ -124,6 +124,52 @@ static void lists(graft_tensor **in, graft_tensor **out) {
   later(sums[1]);
 }
 
+/* Results that are copied to what was there, and what keeps them from being written there at once. */
+static void copied_back(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *sum = CALL(ADD_TENSOR, T(in[0]), T(in[1]));
+  OK(graft_tensor_copy(in[0], sum));
+  out[0] = retained(CALL(EXP, T(sum)));
+}
+static void copied_back_into_a_part(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *row = CALL(SELECT_INT, T(in[0]), INT(0), INT(2));
+  OK(graft_tensor_copy(row, CALL(MUL_TENSOR, T(in[1]), T(in[1]))));
+  out[0] = retained(CALL(EXP, T(in[0])));
+}
+static void looked_at_before_it_is_copied_back(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *sum = CALL(ADD_TENSOR, T(in[0]), T(in[1]));
+  out[0] = retained(CALL(EXP, T(in[0])));
+  OK(graft_tensor_copy(in[0], sum));
+}
+static void copied_back_turned(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *sum = CALL(ADD_TENSOR, T(CALL(PERMUTE, T(in[0]), INTS(1, 0))), T(in[1]));
+  OK(graft_tensor_copy(in[0], sum));
+  out[0] = retained(CALL(EXP, T(in[0])));
+}
+static void copied_back_then_written(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *sum = CALL(ADD_TENSOR, T(in[0]), T(in[1]));
+  OK(graft_tensor_copy(in[0], sum));
+  WRITE(in[0], MUL_TENSOR, T(in[0]), NUMBER(2));
+  out[0] = retained(CALL(EXP, T(sum)));
+}
+static void copied_back_and_seen(graft_tensor **in, graft_tensor **out) {
+  out[0] = retained(CALL(ADD_TENSOR, T(in[0]), T(in[1])));
+  OK(graft_tensor_copy(in[0], out[0]));
+}
+static void copy_lists_back(graft_tensor **in, graft_tensor **out, bool crossed) {
+  graft_tensor *sums[2] = {NULL, NULL};
+  const graft_value both[] = {graft_value_tensors(in, 2), NUMBER(2)};
+  OK(graft_call(GRAFT_OP_FOREACH_ADD_SCALAR, both, 2, sums, 2));
+  for (int i = 0; i < 2; i++) OK(graft_tensor_copy(in[i], sums[crossed ? 1 - i : i]));
+  for (int i = 0; i < 2; i++) later(sums[i]);
+  out[0] = retained(CALL(EXP, T(in[0])));
+}
+static void lists_copied_back(graft_tensor **in, graft_tensor **out) {
+  copy_lists_back(in, out, false);
+}
+static void lists_copied_back_crossed(graft_tensor **in, graft_tensor **out) {
+  copy_lists_back(in, out, true);
+}
+
 /* Gradients of a leaf that is made here, as of an input that requires grad. */
 static void gradients(graft_tensor **in, graft_tensor **out) {
   graft_tensor *w, *loss;
@@ -213,6 +259,14 @@ static const program programs[] = {
     {"makes_constants", {F32(3, 4)}, makes_constants, 2, 1},
     {"norm", {F32(2, 3, 4), F32(3), F32(3), F32(3), F32(3)}, norm, 3, 0},
     {"lists", {F32(3, 4), F32(2, 4)}, lists, 2, 0},
+    {"copied_back", {F32(3, 4), F32(3, 4)}, copied_back, 1, 2},
+    {"copied_back_into_a_part", {F32(3, 4), F32(4)}, copied_back_into_a_part, 1, 2},
+    {"looked_at_before", {F32(3, 4), F32(3, 4)}, looked_at_before_it_is_copied_back, 1, 3},
+    {"copied_back_turned", {F32(4, 4), F32(4, 4)}, copied_back_turned, 1, 3},
+    {"copied_back_then_written", {F32(3, 4), F32(3, 4)}, copied_back_then_written, 1, 4},
+    {"copied_back_and_seen", {F32(3, 4), F32(3, 4)}, copied_back_and_seen, 1, 2},
+    {"lists_copied_back", {F32(3, 4), F32(3, 4)}, lists_copied_back, 1, 2},
+    {"lists_copied_back_crossed", {F32(3, 4), F32(3, 4)}, lists_copied_back_crossed, 1, 4},
     {"self_transposed", {F32(4, 4)}, self_transposed, 1, 2},
     {"statistics", {F32(2, 3, 4), F32(3), F32(3), F32(3), F32(3)}, statistics, 1, 0},
     {"same_then_written", {F32(3, 4)}, same_then_written, 2, 6},
@@ -220,7 +274,7 @@ static const program programs[] = {
     {"training", {F32(4, 3), F32(3), F32(2, 4)}, training, 2, 0},
 };
 
-static const char *const choices[] = {NULL,    "none",  "-dead",    "-cse",    "-fold",
+static const char *const choices[] = {NULL,    "none",  "-dead",    "-cse",    "-fold",       "-direct",
                                       "-late", "-fuse", "-inplace", "-memory", "-cse,-memory"};
 
 static void compare_run(const program *p, graft_graph_exec *exec, graft_rt_device *device) {

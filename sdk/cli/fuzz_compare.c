@@ -9,8 +9,8 @@
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
-static const char *const passes[] = {NULL,    NULL,    NULL,    "none",     "-dead",  "-cse",
-                                     "-fold", "-late", "-fuse", "-inplace", "-memory"};
+static const char *const passes[] = {NULL,    NULL,      NULL,    "none",  "-dead",    "-cse",
+                                     "-fold", "-direct", "-late", "-fuse", "-inplace", "-memory"};
 enum { NPASSES = sizeof passes / sizeof *passes, RUNS = 2 };
 
 typedef struct comparison {

@@ -226,7 +226,8 @@ enum {
   GR_PASS_INPLACE = 8,
   GR_PASS_MEMORY = 16,
   GR_PASS_FUSE = 32,
-  GR_PASS_LATE = 64
+  GR_PASS_LATE = 64,
+  GR_PASS_DIRECT = 128
 };
 /* Which passes run: all but those that GRAFT_GRAPH_PASSES and `text` (each may be NULL) take out or leave. */
 graft_status gr_choose_passes(const char *text, uint32_t *passes);
@@ -237,6 +238,7 @@ graft_status gr_run_passes(graft_graph *graph, uint32_t passes);
 graft_status gr_pass_dead(graft_graph *graph);
 graft_status gr_pass_cse(graft_graph *graph);
 graft_status gr_pass_fold(graft_graph *graph);
+graft_status gr_pass_direct(graft_graph *graph);
 graft_status gr_pass_late(graft_graph *graph);
 
 /* --- uses.c --- */

@@ -9,9 +9,10 @@ static const struct pass {
   uint32_t bit;
   graft_status (*run)(graft_graph *graph);
 } passes[] = {
-    {"dead", GR_PASS_DEAD, gr_pass_dead}, {"cse", GR_PASS_CSE, gr_pass_cse}, {"fold", GR_PASS_FOLD, gr_pass_fold},
-    {"late", GR_PASS_LATE, gr_pass_late}, {"fuse", GR_PASS_FUSE, NULL},      {"inplace", GR_PASS_INPLACE, NULL},
-    {"memory", GR_PASS_MEMORY, NULL},
+    {"dead", GR_PASS_DEAD, gr_pass_dead}, {"cse", GR_PASS_CSE, gr_pass_cse},
+    {"fold", GR_PASS_FOLD, gr_pass_fold}, {"direct", GR_PASS_DIRECT, gr_pass_direct},
+    {"late", GR_PASS_LATE, gr_pass_late}, {"fuse", GR_PASS_FUSE, NULL},
+    {"inplace", GR_PASS_INPLACE, NULL},   {"memory", GR_PASS_MEMORY, NULL},
 };
 enum { NPASSES = sizeof passes / sizeof *passes };
 
@@ -25,7 +26,7 @@ bool gr_pass_at(uint32_t number, const char **name, uint32_t *bit) {
 static graft_status unknown(const char *where, const char *word, size_t length) {
   return err_set(GRAFT_INVALID_ARGUMENT,
                  "%s: \"%.*s\" is no choice of passes; expected \"none\", or names with a minus, separated by commas: "
-                 "-dead, -cse, -fold, -late, -fuse, -inplace, -memory",
+                 "-dead, -cse, -fold, -direct, -late, -fuse, -inplace, -memory",
                  where, (int)length, word);
 }
 
