@@ -150,6 +150,20 @@ mistake graph_chip 'out\[i\] = relu_one(a\[i\])' 'out[i] = a[i]'
 if "$graft" check "$work/projects/graph_chip/build/graph_chip.so" >"$work/log" 2>&1; then fail "took a wrong group"; fi
 grep -Eq 'FAIL +group.run' "$work/log" || fail "no word on the wrong group"
 mended graph_chip
+# The tutorial's neg, which no group takes: the check is of an op that one does.
+slot='static void run_neg(const void *work) {\n  const relu_work *w = work;\n'
+slot+='  for (int64_t i = 0; i < w->n; i++) w->out[i] = -w->a[i];\n}\n'
+slot+='static graft_status neg(const graft_exec *exec, const graft_args_neg *args) {\n'
+slot+='  const relu_work w = {f32(args->self), f32(args->out), elements(args->out)};\n'
+slot+='  return submit(exec->stream, run_neg, \&w, sizeof w);\n}\n'
+cp "$work/projects/graph_chip/plugin.c" "$work/whole.c"
+sed -i "s/^static graft_status relu(/$slot&/; s/^    .relu = relu,/&\n    .neg = neg,/
+  s/^    case GRAFT_OP_ADD_TENSOR:/    case GRAFT_OP_NEG:\n&/" "$work/projects/graph_chip/plugin.c"
+[ "$(grep -Ec '^    (.neg = neg,|case GRAFT_OP_NEG:)' "$work/projects/graph_chip/plugin.c")" = 2 ] || fail "no place for a slot of neg in plugin.c"
+quiet cmake --build "$work/projects/graph_chip/build"
+quiet "$graft" check "$work/projects/graph_chip/build/graph_chip.so"
+grep -Eq 'ok +group.run' "$work/log" || fail "group.run was passed over where neg is no part of groups"
+mended graph_chip
 
 extended capture_chip --capture
 grep -Eq 'ok +capture.launch' "$work/checked" || fail "capture.launch was passed over"
