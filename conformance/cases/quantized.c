@@ -62,6 +62,11 @@ static const cf_op cf_quantized_ops[] = {
      CF_TEXTS("m T[72,144] T[144,88]", "m T[77,131] T[131,91]", "m u8[77,144] T[144,91]", "m T[72,1040] T[1040,40]",
               "f T[1304,32] T[32,1096]", "f T[1400,20] T[20,3070]"),
      CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_NONE},
+    /* What a processor makes of panels of 32 columns and steps of 1024 along K: their ends, B by rows and by columns;
+     * and sums that 24 bits don't hold. */
+    {"aten::_int_mm",
+     CF_TEXTS("m T[19,1098] T[1098,70]", "m T[9,1030]=-128 T[1030,37]=-128", "m u8[9,1000]=255 T[1000,35]=-127"),
+     CF_BIT(I8), CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     /* The sum of products; the scale, and in half types the one rounding of both. */
     {"aten::_weight_int8pack_mm",
      CF_TEXTS("s T[5,33] i8[17,33] T[17]", "m T[1,129] i8[3,129] T[3]", "m T[33,1] i8[129,1] T[129]",

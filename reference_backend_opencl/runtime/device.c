@@ -130,6 +130,15 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
 #undef ANSWER
 }
 
+/* Whether the processor has AVX-512 VNNI, and the system keeps its registers. PoCL's devices are this processor. */
+static bool this_dots_bytes(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 static bool is_pocl(cl_device_id id) {
   char version[256] = "";
   clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
@@ -184,6 +193,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
   bool pocl = is_pocl(id);
+  device->dots_bytes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_dots_bytes();
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
   device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */
   /* In work-groups of many work-items PoCL does not compile all that waits right without its optimizer

@@ -17,6 +17,7 @@ struct graft_device {
   bool is_cpu;                /* long pieces of work for a few cores; else a work-item for each few elements */
   bool host_memory;           /* a processor, whose buffers lie in host memory, whatever kernels it runs */
   bool has_f64, exact_division;
+  bool dots_bytes;      /* vpdpbusd may stand in kernels, as inline assembly */
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
   size_t largest_group; /* work-items of one */

@@ -17,6 +17,7 @@ enum {
   B_COLUMN,
   OUT_ROW,
   OUT_COLUMN,
+  CHUNK,
   NUMBERS
 };
 enum { TILE = 8 };
@@ -143,11 +144,44 @@ static graft_status multiply_matrices(const graft_exec *exec, matrices *of, graf
   return ocl_direct_run(exec, &call);
 }
 
+/* As bytes.cl has it; how many pieces each core should get at least. */
+enum { PANEL = 32, EACH_CORE = 4 };
+
+/* i8 by i8, on a processor that multiplies bytes four at a time. A piece is a panel of columns of B, which is packed
+ * for it, and a chunk of the rows. */
+static graft_status multiply_bytes(const graft_exec *exec, const matrices *of) {
+  const graft_dl_tensor *a = &of->tensors[A]->dl, *b = &of->tensors[B]->dl, *out = &of->tensors[OUT]->dl;
+  const graft_device *device = exec->stream->device;
+  const int64_t depth = a->shape[1];
+  if (!device->dots_bytes || a->dtype != GRAFT_I8 || b->dtype != GRAFT_I8 || depth == 0) return GRAFT_UNIMPLEMENTED;
+  const int64_t panels = ocl_ceil_divide(out->shape[1], PANEL), tiles = tiles_of(out->shape[0]);
+  if (!panels || !tiles) return GRAFT_OK;
+  const int64_t parts = ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, panels);
+  const int64_t chunk = ocl_ceil_divide(tiles, parts < tiles ? parts : tiles);
+  const int64_t numbers[NUMBERS] = {
+      [ROWS] = out->shape[0],     [COLUMNS] = out->shape[1],   [DEPTH] = depth,
+      [A_ROW] = a->strides[0],    [A_DEPTH] = a->strides[1],   [B_DEPTH] = b->strides[0],
+      [B_COLUMN] = b->strides[1], [OUT_ROW] = out->strides[0], [OUT_COLUMN] = out->strides[1],
+      [CHUNK] = chunk * TILE};
+  ocl_direct call = {.file = "core/direct core/square quantized/bytes",
+                     .dtype = GRAFT_I32,
+                     .lanes = PANEL / 2,
+                     .numbers = numbers,
+                     .count = NUMBERS,
+                     .places = 3};
+  call.stages[0] = (ocl_stage){
+      .entry = "multiply_bytes",
+      .units = panels * ocl_ceil_divide(tiles, chunk),
+      .places = {ocl_place_of(of->tensors[A]), ocl_place_of(of->tensors[B]), ocl_place_of(of->tensors[OUT])}};
+  return ocl_direct_run(exec, &call);
+}
+
 graft_status ocl_op_int_mm(const graft_exec *exec, const graft_args_int_mm *args) {
   graft_status status = ocl_tensor_mm(exec, args->self, args->mat2, args->out, NULL);
   if (status != GRAFT_UNIMPLEMENTED) return status;
   matrices call = {.tensors = {[A] = args->self, [B] = args->mat2, [OUT] = args->out}};
-  return multiply_matrices(exec, &call, GRAFT_I32);
+  status = multiply_bytes(exec, &call);
+  return status != GRAFT_UNIMPLEMENTED ? status : multiply_matrices(exec, &call, GRAFT_I32);
 }
 
 graft_status ocl_op_scaled_mm(const graft_exec *exec, const graft_args_scaled_mm *args) {

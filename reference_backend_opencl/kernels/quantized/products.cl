@@ -1,5 +1,8 @@
 /* Products of matrices in few bits, after direct.cl. A piece is TILE rows of the result: weights are unpacked once for
- * these. Rows beyond the last are the last again, and are not written. Sums are of BLOCK terms, and of such sums. */
+ * these. Rows beyond the last are the last again, and are not written. Sums are of BLOCK terms, and of such sums.
+ *
+ * Integers of 8 bits are multiplied as f32, which processors do several times as fast as i32: their products have no more
+ * than 15 bits, so BLOCK of them make a sum that f32 has exactly. */
 #define ROWS n.of[0]
 #define COLUMNS n.of[1]
 #define DEPTH n.of[2]
@@ -93,6 +96,15 @@ DEFINE_LINE(a, D_A)
 DEFINE_LINE(b, D_B)
 DEFINE_ACCESS(out, D_OUT)
 
+#ifdef CLASS_INT
+#define FACTOR float
+#define PRODUCT_ADD(a, b, c) fma(a, b, c)
+#else
+#define FACTOR CT
+#define PRODUCT_ADD(a, b, c) MULTIPLY_ADD(a, b, c)
+#endif
+typedef VEC_OF(FACTOR) factors;
+
 static void put_line(__global RAW(D_OUT) * p, long stride, VT v, int n) {
   if (stride == 1) {
     put_out(p, v, n);
@@ -142,21 +154,22 @@ KERNEL multiply_matrices(CONST_PLACE(a), CONST_PLACE(b), PLACE(out), CONST_PLACE
     }
     for (long begin = 0; begin < DEPTH; begin += BLOCK) {
       const long end = min(begin + BLOCK, DEPTH);
-      CT part[TILE][BLOCK]; /* of the rows, so that a number is converted once */
-      VT sums[TILE];
+      FACTOR part[TILE][BLOCK]; /* of the rows, so that a number is converted once */
+      factors sums[TILE];
 #pragma unroll
       for (int r = 0; r < TILE; r++) {
-        sums[r] = (VT)0;
+        sums[r] = (factors)0;
         for (long k = begin; k < end; k += VEC)
-          VSTORE(line_a(x[r] + k * A_DEPTH, A_DEPTH, (int)min((long)VEC, end - k)), part[r] + (k - begin));
+          VSTORE(CONVERT(FACTOR, line_a(x[r] + k * A_DEPTH, A_DEPTH, (int)min((long)VEC, end - k))), part[r] + (k - begin));
       }
       for (long k = begin; k < end; k++) {
         const VT w = line_b(CONST_POINTER(D_B, b) + k * B_DEPTH + column * B_COLUMN, B_COLUMN, count);
+        const factors by = CONVERT(FACTOR, w);
 #pragma unroll
-        for (int r = 0; r < TILE; r++) sums[r] = MULTIPLY_ADD((VT)part[r][k - begin], w, sums[r]);
+        for (int r = 0; r < TILE; r++) sums[r] = PRODUCT_ADD((factors)part[r][k - begin], by, sums[r]);
       }
 #pragma unroll
-      for (int r = 0; r < TILE; r++) totals[r] = ADD(totals[r], sums[r]);
+      for (int r = 0; r < TILE; r++) totals[r] = ADD(totals[r], CONVERT(CT, sums[r]));
     }
 #pragma unroll
     for (int r = 0; r < TILE; r++) {
