@@ -348,6 +348,7 @@ END_TEST
 
 START_TEST(each_device_is_visited) {
   int before = 0, after = 0;
+  ck_assert_ptr_nonnull(graft_device_reference()); /* comes with any device */
   dev_each(count_device, &before);
   null_device(NULL);
   dev_each(count_device, &after);

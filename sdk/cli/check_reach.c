@@ -16,7 +16,7 @@ static bool puts_out_listed(const cf_call *call, uint64_t listed) {
   graft_value args[OP_MAX_ARGS];
   graft_meta outs[CF_MAX_TENSORS];
   uint32_t count = 0;
-  graft_status status = GRAFT_OK;
+  graft_status status = graft_device_reference() ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < call->ntensors && !status; i++) {
     const txt_tensor *t = &call->specs[i];
     status = tns_new(NULL, graft_device_reference(), t->dtype, t->ndim, t->sizes, t->strides, t->offset, &tensors[i]);

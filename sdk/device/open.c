@@ -64,6 +64,8 @@ static void read_properties(graft_rt_device *device) {
 
 /* --- opening --- */
 
+static graft_status open_reference(void);
+
 static graft_status open_handle(graft_rt_device *device) {
   const graft_plugin *plugin = &device->backend->plugin;
   graft_device *handle = NULL;
@@ -139,6 +141,8 @@ graft_status graft_backend_device(graft_rt_backend *backend, int32_t index, graf
   if (!backend) return err_null(__func__, "backend");
   if (!device) return err_null(__func__, "device");
   graft_status status = dev_enter(backend);
+  /* What stands above takes it for granted where there is a device. */
+  if (!status && !backend->is_reference) status = open_reference();
   if (status) return status;
   pthread_mutex_lock(&backend->lock);
   status = count_devices(backend);
@@ -173,19 +177,20 @@ graft_status graft_device_find(const char *text, graft_rt_device **device) {
   return status ? status : graft_backend_device(backend, (int32_t)index, device);
 }
 
-static pthread_once_t reference_once = PTHREAD_ONCE_INIT;
-static graft_rt_device *reference;
+static _Atomic(graft_rt_device *) reference;
 
-static void open_reference(void) {
-  if (graft_backend_device(plg_reference(), 0, &reference)) {
-    err_log(GRAFT_LOG_ERROR, "the built-in reference device does not open: %s", graft_last_error());
-    abort();
-  }
+static graft_status open_reference(void) {
+  graft_rt_backend *backend;
+  graft_rt_device *device;
+  if (atomic_load(&reference)) return GRAFT_OK;
+  graft_status status = plg_reference(&backend);
+  if (!status) status = graft_backend_device(backend, 0, &device);
+  if (!status) atomic_store(&reference, device);
+  return status;
 }
 
 graft_rt_device *graft_device_reference(void) {
-  pthread_once(&reference_once, open_reference);
-  return reference;
+  return open_reference() ? NULL : atomic_load(&reference);
 }
 
 const char *graft_device_text(const graft_rt_device *device) {

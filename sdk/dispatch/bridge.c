@@ -127,6 +127,7 @@ graft_tensor *graft_tensor_borrow_host(graft_tensor_space *space, void *data, ui
   atomic_init(&storage->version, 1);
   atomic_init(&storage->unseen, true);
   storage->device = graft_device_reference();
+  if (!storage->device) return NULL;
   storage->host_pointer = data;
   storage->address = (uint64_t)(uintptr_t)data;
   storage->bytes = bytes;

@@ -65,6 +65,7 @@ static graft_status describe_host_op(op_call *call, graft_meta *metas, uint32_t 
   graft_tensor **outs = arena_take(call->lists, count * sizeof *outs);
   if (!outs) return op_fail(call, GRAFT_OUT_OF_MEMORY, "no host memory for %u results", count);
   call->device = graft_device_reference();
+  if (!call->device) return err_attribute(GRAFT_OUT_OF_MEMORY, call->schema->name);
   call->nouts = count;
   graft_status status = call->def->host(call, outs);
   for (uint32_t i = 0; !status && i < count; i++) {

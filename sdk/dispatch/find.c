@@ -59,7 +59,7 @@ graft_status dsp_complete_planless(op_call *call, const op_def *def, const op_sc
   if (status) return status;
   call->def = def;
   call->device = dsp_device_of_call(call);
-  return check_numbers(call);
+  return call->device ? check_numbers(call) : err_attribute(GRAFT_OUT_OF_MEMORY, schema->name);
 }
 
 graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value *args, uint32_t nargs) {
@@ -71,6 +71,7 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
   }
   memset(call->list_like, -1, sizeof call->list_like);
   call->device = dsp_device_of_call(call);
+  if (!call->device) return err_attribute(GRAFT_OUT_OF_MEMORY, schema->name);
   status = check_devices(call);
   if (!status) status = check_numbers(call);
   if (!status) status = call->def->infer(call);
@@ -193,6 +194,7 @@ graft_status dsp_find_plan(const op_schema *schema, const op_def *def, const gra
   graft_status status = check_lists(schema, args, nargs);
   if (status) return status;
   graft_rt_device *device = key_device(args, nargs);
+  if (!device) return err_attribute(GRAFT_OUT_OF_MEMORY, schema->name);
   if (dev_forked(device)) return dev_forked_error(device);
   /* Neither is in the key. */
   if (mixed_devices(args, nargs, outs, nouts, device) ||

@@ -382,6 +382,7 @@ graft_status graft_graph_load(graft_rt_device *device, const char *path, graft_g
     return err_set(GRAFT_INVALID_ARGUMENT, "graft_graph_load: this thread records a graph; end that recording first");
   }
   loading l = {.device = device ? device : graft_device_reference()};
+  if (!l.device) return GRAFT_OUT_OF_MEMORY;
   graft_status status = gr_file_open(path, &l.file);
   if (status) return status;
   status = graft_graph_create(l.device, &l.graph);

@@ -32,8 +32,8 @@ struct graft_rt_backend {
   bool is_reference;
 };
 
-/* The built-in reference backend, opened at first use; aborts only if memory for it can't be had. */
-graft_rt_backend *plg_reference(void);
+/* The built-in reference backend, opened at the first call for which there is memory. */
+graft_status plg_reference(graft_rt_backend **backend);
 
 /* The backends opened so far, linked by `next`; the list only grows, at its head. */
 graft_rt_backend *plg_opened(void);

@@ -374,8 +374,7 @@ static graft_status open_builtin(const char *const *options, graft_rt_backend **
     return err_about(GRAFT_INVALID_ARGUMENT, "reference", "option \"%s\": the built-in backend has no options",
                      *options);
   }
-  *backend = plg_reference();
-  return GRAFT_OK;
+  return plg_reference(backend);
 }
 
 graft_status graft_backend_open(const char *name_or_path, const char *const *options, graft_rt_backend **backend) {
@@ -395,20 +394,19 @@ graft_status graft_backend_open(const char *name_or_path, const char *const *opt
   return err_about(GRAFT_INCOMPATIBLE, refused->manifest, "%s", refused->problem);
 }
 
-static pthread_once_t reference_once = PTHREAD_ONCE_INIT;
-static graft_rt_backend *reference;
-
-static void open_reference(void) {
-  if (plg_negotiate(plg_hooks.builtin, NULL, "reference", NULL, &reference)) {
-    err_log(GRAFT_LOG_ERROR, "the built-in reference backend does not open: %s", graft_last_error());
-    abort();
+/* Opened at the first call for which there is memory. */
+graft_status plg_reference(graft_rt_backend **backend) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static graft_rt_backend *reference;
+  graft_status status = GRAFT_OK;
+  pthread_mutex_lock(&lock);
+  if (!reference) {
+    status = plg_negotiate(plg_hooks.builtin, NULL, "reference", NULL, &reference);
+    if (!status) publish(reference);
   }
-  publish(reference);
-}
-
-graft_rt_backend *plg_reference(void) {
-  pthread_once(&reference_once, open_reference);
-  return reference;
+  if (!status) *backend = reference;
+  pthread_mutex_unlock(&lock);
+  return status;
 }
 
 const char *graft_backend_name(const graft_rt_backend *backend) {

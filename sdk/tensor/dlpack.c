@@ -238,6 +238,7 @@ static graft_status import_tensor(graft_rt_device *device, const dlp_tensor *dl,
   graft_dtype dtype = GRAFT_DTYPE_NONE;
   int64_t strides[GRAFT_MAX_DIMS];
   uint64_t bytes = 0;
+  if (!device) return GRAFT_OUT_OF_MEMORY; /* the reference device, which says why */
   graft_status status = check_import(dl, flags, &dtype);
   if (!status) status = import_geometry(dl, dtype, strides, &bytes);
   if (status) return status;
