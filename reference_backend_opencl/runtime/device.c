@@ -146,8 +146,8 @@ static bool is_pocl(cl_device_id id) {
 }
 
 /* Mesa's llvmpipe ends a work-item's loops after 65,535 turns in all (docs/opencl.md), which kernels for CPUs, with a
- * long piece of work for each, meet soon. */
-static bool ends_long_loops(cl_device_id id) {
+ * long piece of work for each, meet soon; and what it makes of an unrolled loop with barriers in it is wrong. */
+static bool is_llvmpipe(cl_device_id id) {
   char name[256] = "";
   clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
   return strstr(name, "llvmpipe");
@@ -183,7 +183,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->plugin = plugin;
   device->id = id;
   device->host_memory = device_kind(id) == GRAFT_DEVICE_KIND_CPU;
-  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory && !ends_long_loops(id));
+  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory && !is_llvmpipe(id));
+  device->breaks_unrolled_barriers = is_llvmpipe(id);
   device->has_f64 = has_f64(id);
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;

@@ -13,9 +13,10 @@ struct graft_device {
   ocl_plugin *plugin;
   cl_device_id id;
   cl_context context;
-  cl_command_queue map_queue; /* maps pinned memory; never carries work */
-  bool is_cpu;                /* long pieces of work for a few cores; else a work-item for each few elements */
-  bool host_memory;           /* a processor, whose buffers lie in host memory, whatever kernels it runs */
+  cl_command_queue map_queue;    /* maps pinned memory; never carries work */
+  bool breaks_unrolled_barriers; /* loops around barriers go wrong where their length is known: docs/opencl.md, Mesa */
+  bool is_cpu;                   /* long pieces of work for a few cores; else a work-item for each few elements */
+  bool host_memory;              /* a processor, whose buffers lie in host memory, whatever kernels it runs */
   bool has_f64, exact_division;
   bool dots_bytes;      /* vpdpbusd may stand in kernels, as inline assembly */
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */

@@ -113,9 +113,11 @@ static void add_constants(ocl_text *head, const plan *p, const pass *s) {
   const struct {
     const char *name;
     int64_t value;
-  } constants[] = {{"SIZE", s->size},     {"LANES", s->lanes},     {"BEFORE", s->before}, {"BEHIND", s->behind},
-                   {"STAGES", s->stages}, {"RADICES", s->radices}, {"FLAGS", s->flags},   {"KEPT_DIMS", s->rank}};
-  for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+  } constants[] = {{"SIZE", s->size},      {"LANES", s->lanes},     {"BEFORE", s->before},
+                   {"BEHIND", s->behind},  {"RADICES", s->radices}, {"FLAGS", s->flags},
+                   {"KEPT_DIMS", s->rank}, {"STAGES", s->stages}}; /* the last one, which may be left out */
+  const size_t left_out = p->device->breaks_unrolled_barriers;
+  for (size_t i = 0; i < sizeof constants / sizeof *constants - left_out; i++)
     ocl_text_add(head, "#define %s %lldL\n", constants[i].name, (long long)constants[i].value);
 }
 

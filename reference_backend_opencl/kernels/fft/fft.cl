@@ -33,7 +33,9 @@ static pass with_constants(pass s) {
   s.lanes = LANES;
   s.before = BEFORE;
   s.behind = BEHIND;
+#ifdef STAGES
   s.stages = STAGES;
+#endif
   s.radices = RADICES;
   s.flags = FLAGS;
   s.rank = KEPT_DIMS;
@@ -303,7 +305,7 @@ KERNEL fft_pass(PLACE(out), CONST_PLACE(in), PLACE(work), __global const CT *tab
       put(x, i, (point){v.re, v.im});
     }
 #endif
-#ifdef SIZE
+#ifdef STAGES
 #pragma unroll
 #endif
     for (int r = 0, before = 1, behind = (int)s.size; r < s.stages; r++) {

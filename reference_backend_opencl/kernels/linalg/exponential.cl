@@ -15,7 +15,7 @@
 static INLINED void multiply_tile(matrix to, const_matrix a, const_matrix b, long size, long i, long j, RT divisor,
                                   RT diagonal) {
   const long columns[TILE] = {j, min(j + 1, size - 1), min(j + 2, size - 1), min(j + 3, size - 1)};
-  /* By name: Mesa 22.3 unrolls no loop over an array of them. */
+  /* By name: Mesa 22.3 did not unroll loops over an array of them. */
   CT sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
   for (long k = 0; k < size; k++) {
     const CT factor = a[i * size + k];
