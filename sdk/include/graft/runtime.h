@@ -69,8 +69,8 @@ GRAFT_EXPORT graft_status graft_backend_device(graft_rt_backend *backend, int32_
 /* A device by text: "opencl", "opencl:1", "reference". */
 GRAFT_EXPORT graft_status graft_device_find(const char *text, graft_rt_device **device);
 
-/* The reference device: host memory. NULL, and the reason in graft_last_error, where there is no memory to open it; never
- * once there is a device. */
+/* The reference device: host memory. NULL, and the reason in graft_last_error, where there is no memory to open it;
+ * never once there is a device. */
 GRAFT_EXPORT graft_rt_device *graft_device_reference(void);
 
 /* "opencl:0". Valid for ever. */
