@@ -79,6 +79,11 @@ for table in core prims train; do
 done
 
 # A glob that matches no op says which ones are near; one that does says what else leaves nothing.
+# A group that the plugin takes and fails to compile is red; one that it refuses to compile is passed over.
+says 1 'fail INTERNAL: the plugin takes the calls together and fails to compile them' \
+  conformance -b "$build/tests/plugins/groups.so" -o groups=failing --op aten.add.Tensor
+says 0 '1 op served: .* passed$' conformance -b "$build/tests/plugins/groups.so" -o groups=refused --op aten.add.Tensor
+
 says 3 'did you mean aten\.relu' conformance -b reference --op 'aten.relo'
 says 3 'did you mean .*aten\._softmax' conformance -b reference --op 'aten::softmax.default'
 says 3 'did you mean .*aten\.cumsum' conformance -b reference --op 'cumsun*'

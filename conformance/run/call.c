@@ -225,7 +225,7 @@ static bool cf_has_range(const cf_call *call) {
 static bool cf_fits_between_others(const cf_call *call) {
   const op_schema *schema = call->schema;
   const uint32_t nouts = cf_call_outs(call);
-  bool fits = schema->strides != OPS_VIEW && !(schema->flags & (OPF_DYNAMIC | OPF_RANDOM)) && nouts > 0;
+  bool fits = schema->strides != OPS_VIEW && !(schema->flags & OPF_DYNAMIC) && nouts > 0;
   fits &= nouts <= CF_MAX_TENSORS && cf_call_first_read(call) >= 0;
   for (uint32_t i = 0; i < call->ntensors; i++) fits &= !cf_call_mutates(call, i);
   return fits;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/error.h"
 #include "conformance/run/call.h"
 #include "graph/graph.h"
 
@@ -79,13 +80,15 @@ static graft_status cf_grouped_inputs(cf_grouped *g, graft_tensor *const *like) 
   return status;
 }
 
-/* Results that the call does not give have no output. */
+/* Results that the call does not give have no output; the first of those that it gives is negated. */
 static graft_status cf_grouped_outputs(cf_grouped *g) {
-  graft_status status = cf_negate_twice(g, g->outs[0], &g->negated[2]);
+  uint32_t first = 0;
+  while (first + 1 < g->nouts && !g->outs[first]) first++;
+  graft_status status = cf_negate_twice(g, g->outs[first], &g->negated[2]);
   for (uint32_t i = 0; i < g->nouts && !status; i++) {
     char name[16];
     snprintf(name, sizeof name, "o%u", i);
-    if (g->outs[i]) status = graft_graph_output(g->graph, name, i ? g->outs[i] : g->negated[3]);
+    if (g->outs[i]) status = graft_graph_output(g->graph, name, i == first ? g->negated[3] : g->outs[i]);
   }
   return status;
 }
@@ -104,12 +107,24 @@ static graft_status cf_grouped_build(cf_grouped *g, graft_tensor *const *like) {
   return status ? status : cf_grouped_outputs(g);
 }
 
+/* *joined: whether the plugin has compiled what it takes together. It need not, but it must not fail: the calls would
+ * run one by one, and nobody see that their program is wrong. */
+static graft_status cf_grouped_compile(cf_grouped *g, bool *joined) {
+  graft_graph_exec_info info = {0};
+  graft_status status = graft_graph_compile(g->graph, g->device, NULL, &g->exec);
+  if (!status) status = graft_graph_exec_query(g->exec, &info, sizeof info);
+  if (!status && info.failed_groups)
+    return err_set(GRAFT_INTERNAL,
+                   "the plugin takes the calls together and fails to compile them: its message is in the log");
+  *joined = status || info.groups > 0;
+  return status;
+}
+
 static graft_status cf_grouped_run(cf_grouped *g, graft_tensor *const *inputs, graft_tensor **outs) {
   graft_tensor *made[CF_MAX_TENSORS] = {0};
   uint32_t nmade = 0;
-  graft_status status = graft_graph_compile(g->graph, g->device, NULL, &g->exec);
   for (uint32_t i = 0; i < g->nouts; i++) nmade += g->outs[i] != NULL;
-  if (!status) status = graft_graph_run(g->exec, inputs, g->call->ntensors, made, nmade);
+  graft_status status = graft_graph_run(g->exec, inputs, g->call->ntensors, made, nmade);
   for (uint32_t i = 0, at = 0; i < g->nouts && !status; i++)
     if (g->outs[i]) outs[i] = made[at++];
   return status;
@@ -130,7 +145,8 @@ graft_status cf_grouped_call(const cf_call *call, graft_rt_device *device, graft
   cf_grouped g = {.call = call, .device = device, .nouts = nouts};
   graft_status status = cf_grouped_build(&g, inputs);
   *joined = !status && cf_joins_neighbours(g.graph, device, 2);
-  if (*joined) status = cf_grouped_run(&g, inputs, outs);
+  if (*joined) status = cf_grouped_compile(&g, joined);
+  if (*joined && !status) status = cf_grouped_run(&g, inputs, outs);
   cf_grouped_release(&g);
   return status;
 }

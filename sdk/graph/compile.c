@@ -456,6 +456,7 @@ static graft_graph_exec_info info_of(const graft_graph_exec *e) {
   graft_graph_exec_info all = {
       .nodes = e->graph->nnodes, .arenas = e->narenas - e->ndonors, .value_bytes = e->value_bytes};
   all.groups = e->ngroups;
+  all.failed_groups = e->failed_groups;
   for (uint32_t i = 0; i < e->ngroups; i++) all.grouped_nodes += e->groups[i].end - e->groups[i].first;
   for (uint32_t i = e->ndonors; i < e->narenas; i++) all.arena_bytes += e->arena_bytes[i];
   for (uint32_t i = 0; i < e->ndonors; i++) {

@@ -113,6 +113,7 @@ struct graft_graph_exec {
   bool shows_draws;           /* to it: nodes that draw may be in groups */
   gr_group *groups;           /* in the order of their nodes */
   uint32_t ngroups, ndescs, ndraws;
+  uint32_t failed_groups;
   uint64_t *arena_bytes;
   /* The first arenas are the memory of inputs that nobody reads any more, if a run has that to itself; each ends with
    * the last moment at which a value lies in it. */

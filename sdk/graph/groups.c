@@ -195,8 +195,10 @@ static graft_status make_group(grouping *g, uint32_t first, uint32_t end) {
   if (status == GRAFT_OUT_OF_MEMORY) return status;
   if (status == GRAFT_UNIMPLEMENTED)
     err_log(GRAFT_LOG_DEBUG, "%s: compile refuses graph nodes %u to %u", e->device->text, first, end - 1);
-  else
+  else {
     err_log(GRAFT_LOG_WARNING, "%s; they run one by one", graft_last_error());
+    e->failed_groups++;
+  }
   take_back(e);
   return GRAFT_OK;
 }

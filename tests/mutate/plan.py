@@ -32,7 +32,7 @@ COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMP
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
-SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_bad_input"]
+SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
 LARGEST = "pointwise"  # of mustpass two fifths
 SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
 EXCLUDED = ["*/generated/*"]
