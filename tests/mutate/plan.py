@@ -19,6 +19,7 @@ KINDS = {  # how mutants are counted
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
 GROUP_TESTS = {  # fused calls, of which conformance runs few: what of the families' code they meet
+    "test_opencl_convolutions": ("pointwise", "convolution"),
     "test_opencl_epilogues": ("pointwise", "matmul"),
     "test_opencl_rows": ("pointwise", "reduction"),
     "test_opencl_groups": ("pointwise",),

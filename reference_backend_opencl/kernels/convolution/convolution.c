@@ -201,23 +201,29 @@ static uint64_t padded(uint64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
-                                const form *form, const ocl_space *s) {
-  size_t local = device->is_cpu ? 1 : 64;
-  ocl_text head = {0};
-  ocl_head_types(&head, dtype, (unsigned)form->vec, local);
-  ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)form->tile,
+#define FILES                                                                                    \
+  "convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
+  "convolution/convolution"
+
+static void write_head(ocl_text *head, const graft_device *device, const ocl_dtype *dtype, const form *form,
+                       const ocl_space *s) {
+  ocl_head_types(head, dtype, (unsigned)form->vec, device->is_cpu ? 1 : 64);
+  ocl_text_add(head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)form->tile,
                (int)form->wide, form->forward ? "#define FORWARD\n" : "", form->pitch ? "#define PLANE\n" : "");
   if (form->spread)
-    ocl_text_add(&head, "#define SPREAD %d\n#define FIRST_PHASE %d\n#define NEXT_PHASE %d\n", (int)form->spread,
+    ocl_text_add(head, "#define SPREAD %d\n#define FIRST_PHASE %d\n#define NEXT_PHASE %d\n", (int)form->spread,
                  (int)modulo(s->off[2], form->spread), (int)modulo(s->tap[2], form->spread));
   if (form->any_taps)
-    ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
+    ocl_text_add(head, "#define MANY_TAPS\n#define TAPS s.taps[2]\n");
   else
-    ocl_text_add(&head, "#define TAPS %d\n", (int)s->taps[2]);
-  return ocl_kernel_make(
-      kernel, device, &head,
-      "convolution/space convolution/gaps convolution/sums convolution/phases convolution/convolution", name);
+    ocl_text_add(head, "#define TAPS %d\n", (int)s->taps[2]);
+}
+
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const char *name,
+                                const form *form, const ocl_space *s) {
+  ocl_text head = {0};
+  write_head(&head, device, dtype, form, s);
+  return ocl_kernel_make(kernel, device, &head, FILES, name);
 }
 
 /* So many work-items, and the struct as the kernel's last argument. */
@@ -237,7 +243,7 @@ static graft_status prepare_rows(ocl_kernel *kernel, graft_device *device, ocl_s
   return set_space(kernel, device, &s, ocl_ceil_divide(rows, s.per_item));
 }
 
-static void destroy_forward(ocl_forward *f) {
+void ocl_forward_destroy(ocl_forward *f) {
   ocl_kernel_destroy(&f->rows);
   ocl_kernel_destroy(&f->weights);
   ocl_kernel_destroy(&f->convolve);
@@ -279,9 +285,10 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   return form;
 }
 
-static graft_status prepare_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
-                                    bool has_bias) {
+graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                                 bool has_bias) {
   const ocl_space whole = s;
+  ocl_text head = {0};
   const bool gaps = ocl_forward_has_gaps(dtype, &s);
   graft_status served = ocl_tensor_forward(f, device, dtype, &s);
   if (served == GRAFT_UNIMPLEMENTED) served = ocl_f32_forward(f, device, dtype, &s);
@@ -301,18 +308,20 @@ static graft_status prepare_forward(ocl_forward *f, graft_device *device, const 
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
   graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, &s);
-  if (status == GRAFT_OK) status = make_kernel(&f->convolve, device, dtype, "convolve", &form, &s);
+  write_head(&head, device, dtype, &form, &s);
+  if (status == GRAFT_OK) status = ocl_results_make(f, &f->convolve, device, &head, gaps, FILES, "convolve");
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
   if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ocl_ceil_divide(s.units, s.per_item));
+  if (status == GRAFT_OK) status = ocl_results_set(f, &f->convolve);
+  if (f->followed) return status;
   if (status == GRAFT_OK && gaps) status = make_kernel(&f->mend, device, dtype, "mend", &form, &whole);
   return status == GRAFT_OK && gaps ? ocl_gaps_set(&f->mend, device, whole, true, form.vec) : status;
 }
 
-static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const graft_tensor_desc *in,
-                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                const graft_tensor_desc *out) {
+graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call) {
+  const graft_tensor_desc *in = call->in, *weight = call->weight, *bias = call->bias, *out = call->out;
   ocl_place work = {0};
   graft_status status = f->bytes ? ocl_workspace(exec, f->bytes, &work) : GRAFT_OK;
   if (status != GRAFT_OK) return status;
@@ -321,14 +330,16 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, const gr
   const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
   const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
-  const ocl_argument convolve[] = {OCL_TENSOR(out), OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
-                                   OCL_VALUE(has_bias)};
+  const ocl_argument convolve[] = {
+      OCL_TENSOR(out),     OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
+      OCL_VALUE(has_bias), OCL_TENSOR(in),  OCL_TENSOR(weight)}; /* the last two where calls follow */
+  const cl_uint count = sizeof convolve / sizeof *convolve - (f->followed ? 0 : 4);
   if (f->run) {
-    status = f->run(exec, f, work, in, weight, bias, out);
+    status = f->run(exec, f, work, call);
   } else {
     status = ocl_launch(&f->rows, exec->stream, OCL_ALL(rows));
     if (status == GRAFT_OK) status = ocl_launch(&f->weights, exec->stream, OCL_ALL(weights));
-    if (status == GRAFT_OK) status = ocl_launch(&f->convolve, exec->stream, OCL_ALL(convolve));
+    if (status == GRAFT_OK) status = ocl_results_launch(exec, f, call, count, convolve);
   }
   const ocl_argument mend[] = {OCL_TENSOR(out), OCL_TENSOR(in), OCL_TENSOR(weight), OCL_TENSOR(some),
                                OCL_VALUE(has_bias)};
@@ -446,7 +457,7 @@ typedef struct memo {
 
 static void release(void *pointer) {
   memo *memo = pointer;
-  destroy_forward(&memo->forward);
+  ocl_forward_destroy(&memo->forward);
   ocl_kernel_destroy(&memo->weight.rows);
   ocl_kernel_destroy(&memo->weight.outs);
   ocl_kernel_destroy(&memo->weight.gradient);
@@ -456,25 +467,29 @@ static void release(void *pointer) {
   ocl_kernel_destroy(&memo->bias);
 }
 
-static const ocl_dtype *served_dtype(const graft_device *device, const graft_tensor_desc *a,
-                                     const graft_tensor_desc *b) {
+const ocl_dtype *ocl_convolution_dtype(const graft_device *device, const graft_tensor_desc *a,
+                                       const graft_tensor_desc *b) {
   const ocl_dtype *dtype = ocl_dtype_of(device, a->dl.dtype);
   bool computes = dtype && (dtype->class == OCL_CLASS_FLOAT || dtype->class == OCL_CLASS_INT);
   return computes && b->dl.dtype == dtype->code && a->dl.ndim >= 3 && a->dl.ndim <= 5 ? dtype : NULL;
 }
 
-static graft_status prepare_convolution(void *pointer, graft_device *device, const void *from) {
-  const graft_args_convolution *args = from;
-  const ocl_dtype *dtype = served_dtype(device, args->input, args->weight);
-  if (!dtype || (args->bias && args->bias->dl.dtype != dtype->code)) return GRAFT_UNIMPLEMENTED;
+ocl_space ocl_convolution_space(const graft_args_convolution *args) {
   const window w = {.weight = &args->weight->dl,
                     .stride = args->stride.items,
                     .padding = args->padding.items,
                     .dilation = args->dilation.items,
                     .groups = args->groups,
                     .transposed = args->transposed};
-  ocl_space s = space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
-  return prepare_forward(&((memo *)pointer)->forward, device, dtype, s, args->bias != NULL);
+  return space_of(&w, &args->input->dl, &args->out->dl, w.transposed);
+}
+
+static graft_status prepare_convolution(void *pointer, graft_device *device, const void *from) {
+  const graft_args_convolution *args = from;
+  const ocl_dtype *dtype = ocl_convolution_dtype(device, args->input, args->weight);
+  if (!dtype || (args->bias && args->bias->dl.dtype != dtype->code)) return GRAFT_UNIMPLEMENTED;
+  return ocl_forward_prepare(&((memo *)pointer)->forward, device, dtype, ocl_convolution_space(args),
+                             args->bias != NULL);
 }
 
 static const ocl_memo_type convolution_type = {
@@ -484,7 +499,8 @@ graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolu
   memo *memo;
   graft_status status = ocl_memo_get(exec, &convolution_type, args, &memo);
   if (status != GRAFT_OK) return status;
-  return run_forward(exec, &memo->forward, args->input, args->weight, args->bias, args->out);
+  const ocl_forward_call call = {args->input, args->weight, args->bias, args->out, 0, NULL};
+  return ocl_forward_run(exec, &memo->forward, &call);
 }
 
 static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype,
@@ -506,7 +522,7 @@ static graft_status prepare_bias(ocl_kernel *kernel, graft_device *device, const
 static graft_status prepare_backward(void *pointer, graft_device *device, const void *arguments) {
   memo *memo = pointer;
   const graft_args_convolution_backward *args = arguments;
-  const ocl_dtype *dtype = served_dtype(device, args->input, args->weight);
+  const ocl_dtype *dtype = ocl_convolution_dtype(device, args->input, args->weight);
   if (!dtype || args->grad_output->dl.dtype != dtype->code) return GRAFT_UNIMPLEMENTED;
   const graft_dl_tensor *in = &args->input->dl, *grad = &args->grad_output->dl;
   const window w = {.weight = &args->weight->dl,
@@ -519,7 +535,7 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   if (args->out0) {
     window back = w;
     back.transposed = !w.transposed;
-    status = prepare_forward(&memo->forward, device, dtype, space_of(&back, grad, in, !w.transposed), false);
+    status = ocl_forward_prepare(&memo->forward, device, dtype, space_of(&back, grad, in, !w.transposed), false);
   }
   if (status == GRAFT_OK && args->out1) {
     window from = w;
@@ -538,7 +554,8 @@ graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_arg
   graft_status status = ocl_memo_get(exec, &backward_type, args, &memo);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *grad = args->grad_output;
-  if (args->out0) status = run_forward(exec, &memo->forward, grad, args->weight, NULL, args->out0);
+  const ocl_forward_call call = {grad, args->weight, NULL, args->out0, 0, NULL};
+  if (args->out0) status = ocl_forward_run(exec, &memo->forward, &call);
   if (status == GRAFT_OK && args->out1) {
     const graft_tensor_desc *in = args->transposed ? grad : args->input, *out = args->transposed ? args->input : grad;
     status = run_weight(exec, &memo->weight, in, out, args->out1);

@@ -1,4 +1,4 @@
-/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl, sums.cl and phases.cl. Rows of the input are first packed: cast, padded with
+/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl, sums.cl, phases.cl and followed.cl. Rows of the input are first packed: cast, padded with
  * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
  * side by side, whatever stride, dilation and padding are. What those zeros spoil, gaps.cl mends.
  *
@@ -189,11 +189,47 @@ static void clear(VT sum[TILE][WIDE]) {
   }
 }
 
+#ifdef FOLLOWED
+/* Of a PLANE's vector what is inside its rows: places of one channel, side by side. */
+static void follow_results(const results *r, VT v, CT added, long image, long channel, const space *s, const followers *f) {
+#ifdef PLANE
+  const long width = s->plane.width, pitch = s->plane.pitch;
+  CT all[VEC], inside[VEC];
+  int n = 0;
+  VSTORE(v, all);
+  for (long j = r->x < width ? 0 : pitch - r->x, x = r->x < width ? r->x : 0; j < r->count; j += pitch - width, x = 0) {
+    for (; x < width && j < r->count; x++, j++) inside[n++] = all[j];
+  }
+  for (int j = n; j < VEC; j++) inside[j] = (CT)0;
+  const long at = r->at + (r->x < width ? r->y * width + r->x : (r->y + 1) * width);
+  if (n > 0) follow(VLOAD(inside), added, image, channel, r->spatial, at, n, s, f);
+#else
+  follow(v, added, image, channel, r->spatial, r->at, r->count, s, f);
+#endif
+}
+
+/* In a loop that stays one, since the code of what follows is long. */
+static void follow_tile(const VT sum[TILE * WIDE], CONST_PLACE(bias), long has_bias, long image, long first, long o0, long o1,
+                        long o2, const space *s, const followers *f) {
+#pragma clang loop unroll(disable)
+  for (int at = 0; at < TILE * WIDE; at++) {
+    const long channel = first + at / WIDE, place = o2 + at % WIDE * VEC;
+    if (channel >= s->out_channels || place >= s->out_size[2]) continue;
+    const CT added = has_bias ? one_value(CONST_POINTER(D, bias) + image % s->groups * s->out_channels + channel) : (CT)0;
+    const results r = results_of(s, o0, o1, place);
+    follow_results(&r, has_bias ? ADD(sum[at], (VT)added) : sum[at], added, image, channel, s, f);
+  }
+}
+#endif
+
 #define SPAN 128 /* products, which are summed before they are added to those before: equal terms round alike */
 
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
-                long has_bias, space s) {
+                long has_bias FOLLOWED_READS FOLLOWED_PARAMETERS, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
+#ifdef FOLLOWED
+  const followers f = FOLLOWERS;
+#endif
   const long at_once = max(SPAN / (s.taps[0] * s.taps[1] * TAPS), 1L); /* channels */
 #ifdef MANY_TAPS
   const walk first_tap = walk_of(s.off[2] - s.first, &s), next_tap = walk_of(s.tap[2], &s);
@@ -248,6 +284,12 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #pragma unroll
     for (int b = 0; b < TILE; b++) join_phases(total[b]);
 #endif
+#ifdef FOLLOWED
+    VT left[TILE * WIDE];
+#pragma unroll
+    for (int t = 0; t < TILE * WIDE; t++) left[t] = total[t / WIDE][t % WIDE];
+    follow_tile(left, bias, offset_bias, has_bias, image, block * TILE, o0, o1, o2, &s, &f);
+#else
 #pragma unroll
     for (int w = 0; w < WIDE; w++) {
       if (o2 + w * VEC >= s.out_size[2]) continue;
@@ -263,6 +305,7 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
         put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, total[b][w]);
       }
     }
+#endif
   }
 }
 

@@ -3,6 +3,7 @@
 #define OCL_CONVOLUTION_H
 
 #include "kernels/matmul/matmul.h"
+#include "runtime/op.h"
 
 /* As in convolution.cl. */
 typedef struct ocl_plane {
@@ -21,17 +22,31 @@ typedef struct ocl_space {
   ocl_plane plane;
 } ocl_space;
 
+/* Strides of what calls that follow give. */
+typedef struct ocl_result_strides {
+  int64_t image, channel, place;
+} ocl_result_strides;
+
+/* What a run of a convolution gets: the bias or NULL; where calls follow, `out` is what they write, and these are the
+ * epilogue's arguments. */
+typedef struct ocl_forward_call {
+  const graft_tensor_desc *in, *weight, *bias, *out;
+  cl_uint count;
+  const ocl_argument *arguments;
+} ocl_forward_call;
+
 /* A convolution of either kind. */
 typedef struct ocl_forward ocl_forward;
 struct ocl_forward {
+  bool followed;                                 /* by calls, in `convolve` or in the product */
+  const ocl_epilogue *epilogue;                  /* while it is made */
   ocl_kernel rows, weights, convolve, sum, mend; /* sum (of f32.c) and mend (gaps.cl): only where there is a need */
   uint64_t skip_weights, bytes;                  /* the packed weights begin skip_weights bytes after the rows */
   uint64_t skip_sums;                            /* of f32.c */
   bool exact;                                    /* nothing is multiplied but elements */
   ocl_product *product;                          /* all that is done, or NULL */
   /* Of a way without packed rows; else NULL. */
-  graft_status (*run)(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                      const graft_tensor_desc *weight, const graft_tensor_desc *bias, const graft_tensor_desc *out);
+  graft_status (*run)(const graft_exec *exec, ocl_forward *f, ocl_place work, const ocl_forward_call *call);
 };
 
 /* The gradient of the weight: of a forward convolution with it, which takes `in` to `out`. */
@@ -57,6 +72,10 @@ graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, con
 graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
 graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
 
+/* Whether these would serve. Calls can't follow in their kernels. */
+bool ocl_tensor_serves_forward(graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+bool ocl_f32_serves_forward(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+
 /* The same for those that CPUs make strip by strip, in vectors of `vec`; they mend what zeros have spoiled, too. */
 graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s, int64_t vec);
 graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
@@ -77,5 +96,36 @@ bool ocl_weight_has_gaps(const ocl_dtype *dtype, const ocl_space *s);
 graft_status ocl_gaps_set(ocl_kernel *mend, graft_device *device, ocl_space s, bool forward, int64_t vec);
 graft_status ocl_gaps_make(ocl_kernel *mend, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
                            bool forward);
+
+/* What a call of the op is: its dtype, or NULL where that is not served; and its sizes. */
+const ocl_dtype *ocl_convolution_dtype(const graft_device *device, const graft_tensor_desc *a,
+                                       const graft_tensor_desc *b);
+ocl_space ocl_convolution_space(const graft_args_convolution *args);
+graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                                 bool has_bias);
+graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call);
+void ocl_forward_destroy(ocl_forward *f);
+
+/* ---- A convolution with calls that follow it in the same kernel (followed.cl, kernels/pointwise/fused_epilogue.c)
+ * ---- */
+
+/* The kernel that writes results, behind the text of calls that follow, if any do; it then mends what zeros have
+ * spoiled where `mends`. Frees the head. */
+graft_status ocl_results_make(const ocl_forward *f, ocl_kernel *kernel, graft_device *device, ocl_text *head,
+                              bool mends, const char *files, const char *entry);
+/* Then sets where the kernel writes, in front of the constant arguments that it has. */
+graft_status ocl_results_set(const ocl_forward *f, ocl_kernel *kernel);
+/* Launches `convolve`, with the epilogue's arguments behind these. */
+graft_status ocl_results_launch(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call, cl_uint count,
+                                const ocl_argument *arguments);
+
+/* Whether calls can follow this one. */
+bool ocl_convolution_is_followed(const graft_exec *exec, const graft_args_convolution *args);
+/* The kernels of such a convolution. */
+graft_status ocl_convolution_make(graft_device *device, const graft_args_convolution *args,
+                                  const ocl_epilogue *epilogue, ocl_forward **made);
+/* Whether channels and places change roles in its kernel. */
+bool ocl_convolution_is_turned(const ocl_forward *f);
+void ocl_convolution_destroy(ocl_forward *f);
 
 #endif

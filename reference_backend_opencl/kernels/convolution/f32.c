@@ -132,9 +132,8 @@ static graft_status make_alone(ocl_kernel *kernel, graft_device *device, const o
   return ocl_kernel_make(kernel, device, &head, "convolution/window convolution/depthwise", entry);
 }
 
-static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                const graft_tensor_desc *out) {
+static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const ocl_forward_call *call) {
+  const graft_tensor_desc *in = call->in, *weight = call->weight, *bias = call->bias, *out = call->out;
   uint64_t at_steps = work.offset + f->skip_weights, at_sums = work.offset + f->skip_sums;
   int64_t has_bias = bias != NULL;
   const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
@@ -185,6 +184,10 @@ static graft_status prepare_alone_weight(ocl_weight_gradient *g, graft_device *d
   if (status == GRAFT_OK) status = make_alone(&g->sum, device, dtype, s, "", "sum_splits");
   if (status == GRAFT_OK) status = set_window(&g->sum, &w, weights, LOCAL);
   return status == GRAFT_OK ? set_window(&g->gradient, &w, channels * w.splits * ALONE_LANES, ALONE_LANES) : status;
+}
+
+bool ocl_f32_serves_forward(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
+  return is_alone(device, dtype, s) || is_served(device, dtype, s);
 }
 
 graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {

@@ -30,8 +30,7 @@ static CT sum_window(__global const RAW(D) * in, __global const RAW(D) * weight,
   return sum;
 }
 
-static void again(__global RAW(D) * out, __global const RAW(D) * in, __global const RAW(D) * weight, CT sum_of_bias,
-                  const space *s, long at) {
+static CT summed_again(__global const RAW(D) * in, __global const RAW(D) * weight, CT sum_of_bias, const space *s, long at) {
   long o2 = at % s->out_size[2], o1 = at / s->out_size[2] % s->out_size[1];
   long rest = at / s->out_size[2] / s->out_size[1], o0 = rest % s->out_size[0];
   long channel = rest / s->out_size[0] % s->out_channels, image = rest / s->out_size[0] / s->out_channels;
@@ -44,7 +43,12 @@ static void again(__global RAW(D) * out, __global const RAW(D) * in, __global co
     in += s->in_size[0] * s->in_size[1] * s->in_size[2];
     weight += s->weight_in;
   }
-  put_value(out + at, (VT)(sum + sum_of_bias), 1);
+  return sum + sum_of_bias;
+}
+
+static void again(__global RAW(D) * out, __global const RAW(D) * in, __global const RAW(D) * weight, CT sum_of_bias,
+                  const space *s, long at) {
+  put_value(out + at, (VT)summed_again(in, weight, sum_of_bias, s, at), 1);
 }
 
 #else

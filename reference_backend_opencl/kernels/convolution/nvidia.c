@@ -87,6 +87,10 @@ static uint64_t aligned(int64_t elements, uint64_t bytes) {
   return ((uint64_t)elements * bytes + 255) / 256 * 256;
 }
 
+bool ocl_tensor_serves_forward(graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
+  return is_served(device, dtype, s);
+}
+
 graft_status ocl_tensor_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   lattice l = lattice_of(s);

@@ -27,12 +27,10 @@ static graft_tensor_desc seen(const matrices *m, const ocl_dtype *dtype, int dim
       .dl = {.ndim = dims, .dtype = dtype->code, .shape = m->shape + 3 - dims, .strides = m->strides + 3 - dims}};
 }
 
-static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                const graft_tensor_desc *out) {
+static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const ocl_forward_call *call) {
   (void)work;
-  const ocl_product_call call = {.a = weight, .b = in, .addend = bias};
-  return ocl_product_run(exec, f->product, &call, out, 0, NULL);
+  const ocl_product_call product = {.a = call->weight, .b = call->in, .addend = call->bias};
+  return ocl_product_run(exec, f->product, &product, call->out, call->count, call->arguments);
 }
 
 graft_status ocl_products_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
@@ -46,7 +44,7 @@ graft_status ocl_products_forward(ocl_forward *f, graft_device *device, const oc
   const graft_tensor_desc bias = seen(&added, dtype, 3);
   const ocl_product_call call = {.a = &a, .b = &b, .out = &out, .addend = has_bias ? &bias : NULL};
   f->run = run_forward;
-  return ocl_product_make_alone(device, &call, &f->product);
+  return ocl_product_make_alone(device, &call, f->epilogue, &f->product);
 }
 
 static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
@@ -66,5 +64,5 @@ graft_status ocl_products_weight(ocl_weight_gradient *g, graft_device *device, c
   const graft_tensor_desc a = seen(&grads, dtype, 3), b = seen(&inputs, dtype, 3), out = seen(&weights, dtype, 2);
   const ocl_product_call call = {.a = &a, .b = &b, .out = &out, .sums = true};
   g->run = run_weight;
-  return ocl_product_make_alone(device, &call, &g->product);
+  return ocl_product_make_alone(device, &call, NULL, &g->product);
 }

@@ -58,17 +58,22 @@ static strips cut(ocl_space *s, const ocl_dtype *dtype, int64_t vec) {
   return c;
 }
 
-static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, int64_t vec,
-                                const ocl_space *s, bool forward, const char *entry) {
-  ocl_text head = {0};
-  ocl_head_types(&head, dtype, (unsigned)vec, 1);
-  ocl_text_add(&head, "#define D %s\n%s", dtype->name, forward ? "#define FORWARD\n" : "");
+#define FILES "convolution/space convolution/gaps convolution/sums convolution/followed convolution/strips"
+
+static void write_head(ocl_text *head, const ocl_dtype *dtype, int64_t vec, const ocl_space *s) {
+  ocl_head_types(head, dtype, (unsigned)vec, 1);
+  ocl_text_add(head, "#define D %s\n", dtype->name);
   if (s->taps[2] > UNROLLED_TAPS)
-    ocl_text_add(&head, "#define MANY_TAPS\n#define TAPS s->taps[2]\n");
+    ocl_text_add(head, "#define MANY_TAPS\n#define TAPS s->taps[2]\n");
   else
-    ocl_text_add(&head, "#define TAPS %d\n", (int)s->taps[2]);
-  return ocl_kernel_make(kernel, device, &head,
-                         "convolution/space convolution/gaps convolution/sums convolution/strips", entry);
+    ocl_text_add(head, "#define TAPS %d\n", (int)s->taps[2]);
+}
+
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, int64_t vec,
+                                const ocl_space *s, const char *entry) {
+  ocl_text head = {0};
+  write_head(&head, dtype, vec, s);
+  return ocl_kernel_make(kernel, device, &head, FILES, entry);
 }
 
 /* Shares the units out, and returns how many work-items there are. */
@@ -87,14 +92,12 @@ static uint64_t bytes_of(int64_t elements, const ocl_dtype *dtype) {
   return ((uint64_t)elements * (dtype->bytes < 4 ? 4 : dtype->bytes) + 255) / 256 * 256;
 }
 
-static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const graft_tensor_desc *in,
-                                const graft_tensor_desc *weight, const graft_tensor_desc *bias,
-                                const graft_tensor_desc *out) {
-  int64_t has_bias = bias != NULL;
-  const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
-  const ocl_argument arguments[] = {OCL_TENSOR(out),    OCL_PLACE(work),  OCL_TENSOR(in),
-                                    OCL_TENSOR(weight), OCL_TENSOR(some), OCL_VALUE(has_bias)};
-  return ocl_launch(&f->convolve, exec->stream, OCL_ALL(arguments));
+static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const ocl_forward_call *call) {
+  int64_t has_bias = call->bias != NULL;
+  const graft_tensor_desc *some = call->bias ? call->bias : call->out; /* not looked at where there is none */
+  const ocl_argument arguments[] = {OCL_TENSOR(call->out), OCL_PLACE(work),      OCL_TENSOR(some),
+                                    OCL_VALUE(has_bias),   OCL_TENSOR(call->in), OCL_TENSOR(call->weight)};
+  return ocl_results_launch(exec, f, call, OCL_ALL(arguments));
 }
 
 graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
@@ -108,8 +111,12 @@ graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_
   f->run = run_forward;
   f->exact = true;
   f->bytes = bytes_of(items * c.scratch, dtype);
-  graft_status status = make_kernel(&f->convolve, device, dtype, vec, &s, true, "convolve_strips");
-  return status == GRAFT_OK ? set_strips(&f->convolve, &s, &c, items) : status;
+  ocl_text head = {0};
+  write_head(&head, dtype, vec, &s);
+  ocl_text_add(&head, "#define FORWARD\n");
+  graft_status status = ocl_results_make(f, &f->convolve, device, &head, c.mends, FILES, "convolve_strips");
+  if (status == GRAFT_OK) status = set_strips(&f->convolve, &s, &c, items);
+  return status == GRAFT_OK ? ocl_results_set(f, &f->convolve) : status;
 }
 
 static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
@@ -136,12 +143,12 @@ graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, con
   g->run = run_weight;
   g->skip_parts = bytes_of(items * c.scratch, dtype);
   g->bytes = g->skip_parts + bytes_of(weights * s.splits, dtype);
-  graft_status status = make_kernel(&g->gradient, device, dtype, vec, &s, false, "gradient_strips");
+  graft_status status = make_kernel(&g->gradient, device, dtype, vec, &s, "gradient_strips");
   if (status == GRAFT_OK) status = set_strips(&g->gradient, &s, &c, items);
-  if (status == GRAFT_OK) status = make_kernel(&g->sum, device, dtype, vec, &s, false, "sum_splits");
+  if (status == GRAFT_OK) status = make_kernel(&g->sum, device, dtype, vec, &s, "sum_splits");
   ocl_kernel_size(&g->sum, weights, 1);
   if (status == GRAFT_OK) status = ocl_kernel_set(&g->sum, 1, &(ocl_argument)OCL_VALUE(s));
   if (status != GRAFT_OK || !ocl_weight_has_gaps(dtype, &whole)) return status;
-  status = make_kernel(&g->mend, device, dtype, vec, &s, false, "mend");
+  status = make_kernel(&g->mend, device, dtype, vec, &s, "mend");
   return status == GRAFT_OK ? ocl_gaps_set(&g->mend, device, whole, false, vec) : status;
 }

@@ -155,11 +155,10 @@ typedef struct {
 #define SPOILED(v) ((VM)0)
 #endif
 
-/* One vector of outputs or two. Returns which are NaN. */
-static INLINED VM put_vectors(const int wide, long o2, const result_row *r, const met_rows *met,
-                              __global const CT *weights, const long start[MOST], CT added, const space *s) {
-  VT sum[2] = {(VT)0, (VT)0};
-  VM spoiled = (VM)0;
+/* One vector of outputs or two. */
+static INLINED void sum_vectors(const int wide, VT sum[2], long o2, const met_rows *met, __global const CT *weights,
+                                const long start[MOST], const space *s) {
+  sum[0] = sum[1] = (VT)0;
   for (long at = 0; at < met->count; at++) {
     __global const CT *row = met->row[at] + o2, *taps = weights + met->number[at];
 #ifdef MANY_TAPS
@@ -177,6 +176,40 @@ static INLINED VM put_vectors(const int wide, long o2, const result_row *r, cons
     for (int w = 0; w < wide; w++) sum[w] = ADD(sum[w], part[w]);
 #endif
   }
+}
+
+#ifdef FOLLOWED
+/* One channel's outputs of a strip, whose planes have so many elements. */
+static void follow_strip(long image, long channel, __global const CT *held, __global const CT *weights,
+                         const long start[MOST], CT added, const space *s, const strips *c, const strip *p,
+                         const followers *f) {
+  const long plane = s->out_size[1] * s->out_size[2];
+  met_rows met;
+  for (long o1 = p->begin; o1 < p->end; o1++) {
+    const long at = p->o0 * plane + o1 * s->out_size[2] + p->first;
+    meet(&met, held, s, c, p, o1);
+    for (long o2 = 0; o2 < p->count; o2 += 2 * VEC) {
+      VT sum[2];
+      if (o2 + VEC < p->count) sum_vectors(2, sum, o2, &met, weights, start, s);
+      else sum_vectors(1, sum, o2, &met, weights, start, s);
+#pragma clang loop unroll(disable)
+      for (int w = 0; w < 2; w++) {
+        const long o = o2 + w * VEC;
+        if (o < p->count)
+          follow(ADD(sum[w], (VT)added), added, image, channel, s->out_size[0] * plane, at + o,
+                 (int)min((long)VEC, p->count - o), s, f);
+      }
+    }
+  }
+}
+
+#else
+/* Returns which are NaN. */
+static INLINED VM put_vectors(const int wide, long o2, const result_row *r, const met_rows *met,
+                              __global const CT *weights, const long start[MOST], CT added, const space *s) {
+  VT sum[2];
+  VM spoiled = (VM)0;
+  sum_vectors(wide, sum, o2, met, weights, start, s);
 #pragma unroll
   for (int w = 0; w < wide; w++) {
     const long o = o2 + w * VEC;
@@ -212,11 +245,14 @@ static void put_strip(PLACE(out), CONST_PLACE(in), CONST_PLACE(weight), long num
 #endif
   }
 }
+#endif
 
-KERNEL convolve_strips(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(weight), CONST_PLACE(bias), long has_bias,
-                       space s, strips c) {
+KERNEL convolve_strips(PLACE(out), PLACE(work), CONST_PLACE(bias), long has_bias, CONST_PLACE(in),
+                       CONST_PLACE(weight) FOLLOWED_PARAMETERS, space s, strips c) {
+#ifdef FOLLOWED
+  const followers f = FOLLOWERS;
+#endif
   const long item = get_global_id(0), taps = s.taps[0] * s.taps[1] * s.taps[2];
-  const long plane = s.out_size[1] * s.out_size[2];
   __global CT *line = (__global CT *)(work + offset_work) + item * c.scratch;
   __global CT *held = line + s.row + VEC, *weights = held + s.taps[0] * c.held * s.row + VEC;
   long start[MOST];
@@ -230,9 +266,13 @@ KERNEL convolve_strips(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(wei
       __global const RAW(D) *from = CONST_POINTER(D, weight) + group * s.weight_group + channel * s.weight_out;
       for (long t = 0; t < taps; t++) weights[t] = one_value(from + t);
       const CT added = has_bias ? one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel) : (CT)0;
+#ifdef FOLLOWED
+      follow_strip(p.image, channel, held, weights, start, added, &s, &c, &p, &f);
+#else
       put_strip(out, offset_out, in, offset_in, weight, offset_weight,
-                ((p.image * s.out_channels + channel) * s.out_size[0] + p.o0) * plane, held, weights, start, added, &s, &c,
-                &p);
+                ((p.image * s.out_channels + channel) * s.out_size[0] + p.o0) * s.out_size[1] * s.out_size[2], held, weights,
+                start, added, &s, &c, &p);
+#endif
     }
   }
 }

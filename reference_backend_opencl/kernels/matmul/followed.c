@@ -27,11 +27,11 @@ bool ocl_product_read(const ocl_call *call, ocl_product_call *p) {
 
 /* ---- Kernels ---- */
 
-graft_status ocl_writing_init(ocl_kernel *kernel, graft_device *device, const ocl_operands *call, const ocl_text *head,
-                              const char *files, const char *entry) {
-  if (!call->epilogue) return ocl_kernel_init(kernel, device, head, files, entry);
+graft_status ocl_followed_init(ocl_kernel *kernel, graft_device *device, const ocl_epilogue *epilogue,
+                               const ocl_text *head, const char *files, const char *name, const char *entry) {
   ocl_text whole = {0};
-  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", call->epilogue->before->items, head->items,
+  if (head->failed) return GRAFT_OUT_OF_MEMORY;
+  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", epilogue->before->items, head->items,
                ocl_kernel_source("core/common"));
   for (const char *at = files; *at; at += strspn(at, " ")) {
     char file[64];
@@ -40,9 +40,15 @@ graft_status ocl_writing_init(ocl_kernel *kernel, graft_device *device, const oc
     ocl_text_add(&whole, "%s", ocl_kernel_source(file));
     at += length;
   }
-  graft_status status = ocl_kernel_init_whole(kernel, device, &whole, "matmul/followed", entry);
+  graft_status status = ocl_kernel_init_whole(kernel, device, &whole, name, entry);
   ocl_text_free(&whole);
   return status;
+}
+
+graft_status ocl_writing_init(ocl_kernel *kernel, graft_device *device, const ocl_operands *call, const ocl_text *head,
+                              const char *files, const char *entry) {
+  return call->epilogue ? ocl_followed_init(kernel, device, call->epilogue, head, files, "matmul/followed", entry)
+                        : ocl_kernel_init(kernel, device, head, files, entry);
 }
 
 cl_uint ocl_with_followers(ocl_argument *all, const ocl_operands *call, cl_uint before, const ocl_argument *common,
@@ -78,8 +84,10 @@ graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *ca
   return make(exec->device, &operands, product);
 }
 
-graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, ocl_product **product) {
-  const ocl_operands operands = operands_of(call);
+graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, const ocl_epilogue *epilogue,
+                                    ocl_product **product) {
+  ocl_operands operands = operands_of(call);
+  operands.epilogue = epilogue;
   return make(device, &operands, product);
 }
 

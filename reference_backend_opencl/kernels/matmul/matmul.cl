@@ -34,9 +34,10 @@ typedef struct {
 #define EPILOGUE_PARAMETERS
 #define D_TO D
 typedef __global const uchar *extras;
-#define EXTRAS (addend + offset_addend)
+#define EXTRAS_WITH(addend) (addend)
 #define ADDEND_OF(extras) (extras)
 #endif
+#define EXTRAS EXTRAS_WITH(addend + offset_addend)
 
 static void put(__global RAW(D_TO) * at, long stride, int n, VT v) {
   RAW(D_TO) lanes[VEC];

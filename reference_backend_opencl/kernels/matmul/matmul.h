@@ -70,17 +70,24 @@ typedef struct ocl_product_call {
 /* False: the call is no such product. */
 bool ocl_product_read(const ocl_call *call, ocl_product_call *product);
 
+/* Behind any kernel that writes results, not only a product's. */
 typedef struct ocl_epilogue {
   const ocl_text *before;      /* of the program: `epilogue`, and what matmul.cl asks of such a text */
   const graft_tensor_desc *to; /* of the product's shape, what is written in the place of its result */
 } ocl_epilogue;
 
+enum { OCL_WRITING_ARGUMENTS_MAX = 64 }; /* of such a kernel */
+/* A kernel with it, behind its text: files are those of ocl_kernel_init, `name` is what errors call the program. */
+graft_status ocl_followed_init(ocl_kernel *kernel, graft_device *device, const ocl_epilogue *epilogue,
+                               const ocl_text *head, const char *files, const char *name, const char *entry);
+
 typedef struct ocl_product ocl_product;
 /* The kernels of such a product, for tensors that lie as these do. */
 graft_status ocl_product_make(const graft_exec *exec, const ocl_product_call *call, const ocl_epilogue *epilogue,
                               ocl_product **product);
-/* For another op, whose tensors may lie as others than these, where a run gives them. */
-graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, ocl_product **product);
+/* For another op, whose tensors may lie as others than these, where a run gives them. `epilogue` or NULL. */
+graft_status ocl_product_make_alone(graft_device *device, const ocl_product_call *call, const ocl_epilogue *epilogue,
+                                    ocl_product **product);
 /* Whether rows of its result are columns for the kernel. */
 bool ocl_product_is_turned(const ocl_product *product);
 /* `arguments` are those of the epilogue. */

@@ -43,11 +43,10 @@ graft_status ocl_product_prepare(void *memo, graft_device *device, const void *c
 bool ocl_product_on_tensor_cores(ocl_tensor_plan *plan, graft_device *device, const ocl_operands *call, ocl_tile *t);
 graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const ocl_operands *call);
 
-/* A kernel that writes results: behind the text of calls that follow, if any do. */
+/* A kernel that writes results, behind the text of calls that follow, if any do. */
 graft_status ocl_writing_init(ocl_kernel *kernel, graft_device *device, const ocl_operands *call, const ocl_text *head,
                               const char *files, const char *entry);
 /* What such a kernel takes: what all calls have, with the epilogue's arguments behind the first `before`. */
-enum { OCL_WRITING_ARGUMENTS_MAX = 64 };
 cl_uint ocl_with_followers(ocl_argument *all, const ocl_operands *call, cl_uint before, const ocl_argument *common,
                            cl_uint behind);
 

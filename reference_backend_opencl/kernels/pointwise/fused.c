@@ -1,5 +1,5 @@
 /* Fused calls: from a group of the host's to a kernel, and its runs. */
-#include "kernels/pointwise/fused.h"
+#include "kernels/pointwise/fused_followed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +25,6 @@ typedef struct last_pass {
   uint64_t offset; /* of the partial results in memory of the group's own */
 } last_pass;
 
-/* A matrix product that calls follow: it has their kernel. */
-enum { FACTOR_A, FACTOR_B, ADDEND, FACTORS };
-typedef struct followed_product {
-  ocl_product *product; /* NULL: there is none */
-  ocl_product_call call;
-  int inputs[FACTORS]; /* which of the group's inputs they are; -1: none */
-  int main_output;     /* what the product's kernel writes by itself */
-  int64_t space[3 * OCL_FUSED_TENSORS];
-  size_t space_bytes;
-} followed_product;
-
 struct graft_executable {
   ocl_chain *chain; /* calls on lists; NULL: all others */
   ocl_kernel kernel;
@@ -44,7 +33,7 @@ struct graft_executable {
   ocl_fused_op *ops;
   fused_number numbers[OCL_FUSED_NUMBERS];
   int nnumbers, noutputs, ninputs, ndraws;
-  followed_product followed;
+  ocl_followed followed;
   int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads; -1: in no memory */
   uint64_t scratch_bytes;        /* for values that are kept from one phase to another */
 };
@@ -261,12 +250,13 @@ static graft_status take_outputs(compiling *c) {
   return GRAFT_OK;
 }
 
-/* The value that a product gives. */
+/* The value that a product or a convolution gives. */
 static graft_status take_product(compiling *c, const ocl_fused_op *op) {
-  followed_product *f = &c->made->followed;
-  const graft_tensor_desc *const reads[FACTORS] = {op->product.a, op->product.b, op->product.addend};
+  ocl_followed *f = &c->made->followed;
+  const graft_tensor_desc *const reads[OCL_FOLLOWED_READS] = {op->product.a, op->product.b, op->product.addend};
   f->call = op->product;
-  for (int i = 0; i < FACTORS; i++) {
+  f->convolves = op->convolution;
+  for (int i = 0; i < OCL_FOLLOWED_READS; i++) {
     f->inputs[i] = reads[i] ? input_of(c->group, reads[i]) : -1;
     if (reads[i] && f->inputs[i] < 0) return GRAFT_UNIMPLEMENTED;
   }
@@ -294,10 +284,6 @@ static graft_status take_ops(compiling *c) {
   return status == GRAFT_OK ? take_outputs(c) : status;
 }
 
-static const ocl_fused_tensor *operand_of(const ocl_fused_kernel *k, int operand) {
-  return operand < k->noutputs ? &k->outputs[operand] : &k->inputs[operand - k->noutputs];
-}
-
 /* Of the whole space; or of the rows, and of what is reduced on the way from one to the next where columns stand side
  * by side. */
 static void make_geometry(ocl_fused_kernel *k) {
@@ -307,11 +293,11 @@ static void make_geometry(ocl_fused_kernel *k) {
   for (int d = space->ndim - 1; d >= 0; d--) {
     const bool inner = space->reduced && (space->reduced >> d & 1) == space->rows;
     int64_t strides[OCL_OPERANDS_MAX];
-    for (int i = 0; i < k->geometry.operands; i++) strides[i] = operand_of(k, i)->view.strides[d];
+    for (int i = 0; i < k->geometry.operands; i++) strides[i] = ocl_fused_operand(k, i)->view.strides[d];
     if (!inner) ocl_geometry_push_outer(&k->geometry, space->shape[d], strides);
   }
   for (int i = 0; i < k->geometry.operands && space->reduced; i++)
-    k->inner[i] = ocl_fused_inner(space, &operand_of(k, i)->view);
+    k->inner[i] = ocl_fused_inner(space, &ocl_fused_operand(k, i)->view);
   if (!columns) ocl_geometry_sort(&k->geometry);
   ocl_geometry_collapse(&k->geometry);
 }
@@ -420,79 +406,16 @@ static graft_status make_kernel(compiling *c) {
   return status == GRAFT_OK ? ocl_kernel_set(&c->made->kernel, 1, &(ocl_argument){bytes, space}) : status;
 }
 
-/* ---- behind a product ---- */
-
-/* The last output of a dtype that is computed in as the product's is; -1: none. */
-static int find_main_output(const ocl_fused_kernel *k) {
-  const ocl_dtype *product = k->values[k->product_value].dtype;
-  int i = k->noutputs - 1;
-  for (; i >= 0; i--) {
-    const ocl_dtype *dtype = k->values[k->outputs[i].value].dtype;
-    if (dtype->class == OCL_CLASS_FLOAT && dtype->bytes > 1 && !strcmp(dtype->compute, product->compute)) break;
-  }
-  return i;
-}
-
-static void lay_follower(followed_product *f, const ocl_fused_kernel *k) {
-  enum { BATCH, ROW, COLUMN };
-  const bool turned = ocl_product_is_turned(f->product);
-  const int order[] = {BATCH, turned ? COLUMN : ROW, turned ? ROW : COLUMN}, operands = k->geometry.operands;
-  for (int i = 0; i < operands; i++) {
-    for (int d = 0; d < 3; d++) f->space[d * operands + i] = operand_of(k, i)->view.strides[order[d]];
-  }
-  f->space_bytes = 3 * (size_t)operands * sizeof *f->space;
-}
-
-/* The matrix to add as the product's slot would get it: spread over the result. */
-static graft_tensor_desc spread(const graft_tensor_desc *addend, const graft_tensor_desc *out,
-                                int64_t strides[OCL_DIMS_MAX]) {
-  graft_tensor_desc wide = *addend;
-  const graft_dl_tensor *t = &addend->dl;
-  const int more = out->dl.ndim - t->ndim;
-  for (int d = 0; d < out->dl.ndim; d++) strides[d] = d < more || t->shape[d - more] == 1 ? 0 : t->strides[d - more];
-  wide.dl.ndim = out->dl.ndim;
-  wide.dl.shape = out->dl.shape;
-  wide.dl.strides = strides;
-  return wide;
-}
-
-static graft_status make_product(compiling *c) {
-  ocl_fused_kernel *k = &c->kernel;
-  followed_product *f = &c->made->followed;
-  k->device = c->exec->device;
-  k->ops = c->made->ops;
-  k->nnumbers = c->made->nnumbers;
-  k->local = k->device->is_cpu ? 1 : 128;
-  k->geometry.operands = k->noutputs + k->ninputs;
-  k->main_output = f->main_output = find_main_output(k);
-  if (k->main_output < 0) return GRAFT_UNIMPLEMENTED;
-  /* The main output, in the shape of the product's. */
-  const ocl_fused_tensor *output = &k->outputs[k->main_output];
-  const int ndim = f->call.out->dl.ndim;
-  graft_tensor_desc to = *f->call.out;
-  int64_t strides[OCL_DIMS_MAX], of_addend[OCL_DIMS_MAX];
-  memcpy(strides, output->view.strides + 3 - ndim, (size_t)ndim * sizeof *strides);
-  to.dl.strides = strides;
-  to.dl.dtype = output->desc->dl.dtype;
-  ocl_product_call call = f->call;
-  graft_tensor_desc addend;
-  if (call.addend) {
-    addend = spread(call.addend, call.out, of_addend);
-    call.addend = &addend;
-  }
-  ocl_text text = {0};
-  ocl_fused_write_before_product(&text, k);
-  graft_status status = text.failed ? GRAFT_OUT_OF_MEMORY : GRAFT_OK;
-  if (status == GRAFT_OK)
-    status = ocl_product_make(c->exec, &call, &(ocl_epilogue){.before = &text, .to = &to}, &f->product);
-  ocl_text_free(&text);
-  if (status == GRAFT_OK) lay_follower(f, k);
-  return status;
+static graft_status make_followed(compiling *c) {
+  c->kernel.device = c->exec->device;
+  c->kernel.ops = c->made->ops;
+  c->kernel.nnumbers = c->made->nnumbers;
+  return ocl_followed_make(&c->made->followed, c->exec, &c->kernel);
 }
 
 graft_status ocl_fused_destroy(graft_executable *executable) {
   ocl_chain_destroy(executable->chain);
-  ocl_product_destroy(executable->followed.product);
+  ocl_followed_destroy(&executable->followed);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
   free(executable->ops);
@@ -527,12 +450,12 @@ graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *
     status = take_ops(c);
     made->noutputs = c->kernel.noutputs;
     made->ninputs = c->kernel.ninputs;
-    if (status == GRAFT_OK) status = (c->kernel.space.product ? make_product : make_kernel)(c);
+    if (status == GRAFT_OK) status = c->kernel.space.product ? make_followed(c) : make_kernel(c);
   }
   free(c);
   if (status == GRAFT_OK) {
     compiled->executable = made;
-    compiled->flags = made->followed.product ? 0 : GRAFT_EXECUTABLE_UNALIGNED; /* a product asks how factors lie */
+    compiled->flags = ocl_followed_asks(&made->followed) ? 0 : GRAFT_EXECUTABLE_UNALIGNED;
   } else if (made) {
     ocl_fused_destroy(made);
   }
@@ -545,6 +468,10 @@ static cl_uint add_tensor(ocl_argument *arguments, cl_uint n, const graft_tensor
   arguments[n] = (ocl_argument){sizeof(cl_mem), &desc->dl.data->handle};
   arguments[n + 1] = (ocl_argument){sizeof(uint64_t), &desc->dl.byte_offset};
   return n + 2;
+}
+
+static bool is_followed(const graft_executable *e) {
+  return e->followed.product || e->followed.convolution;
 }
 
 static graft_status fill_numbers(const graft_exec *exec, const graft_executable *e, const graft_graph_run_args *args,
@@ -564,26 +491,6 @@ static graft_status fill_numbers(const graft_exec *exec, const graft_executable 
   return status;
 }
 
-static graft_status run_product(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args,
-                                int64_t *numbers) {
-  followed_product *f = &e->followed;
-  ocl_argument arguments[2 * OCL_FUSED_TENSORS + 2];
-  const graft_tensor_desc *reads[FACTORS];
-  ocl_product_call call = f->call;
-  for (int i = 0; i < FACTORS; i++) reads[i] = f->inputs[i] >= 0 ? args->inputs[f->inputs[i]] : NULL;
-  call.a = reads[FACTOR_A];
-  call.b = reads[FACTOR_B];
-  call.addend = reads[ADDEND];
-  cl_uint n = 0;
-  for (int i = 0; i < e->noutputs; i++) {
-    if (i != f->main_output) n = add_tensor(arguments, n, args->outputs[i]);
-  }
-  for (int i = 0; i < e->ninputs; i++) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
-  arguments[n++] = (ocl_argument){sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
-  arguments[n++] = (ocl_argument){f->space_bytes, f->space};
-  return ocl_product_run(exec, f->product, &call, args->outputs[f->main_output], n, arguments);
-}
-
 static graft_status run_last(const graft_exec *exec, graft_executable *e, int number, ocl_place scratch,
                              const graft_graph_run_args *args, const int64_t *numbers) {
   last_pass *last = &e->lasts[number];
@@ -601,11 +508,17 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   if (e->chain) return ocl_chain_run(exec, e->chain, args);
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
-  if (e->followed.product) return run_product(exec, e, args, numbers);
+  const ocl_argument given = {sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
   cl_uint n = 0;
-  for (int i = 0; i < e->noutputs; i++) n = add_tensor(arguments, n, args->outputs[i]);
+  for (int i = 0; i < e->noutputs; i++) {
+    if (!is_followed(e) || i != e->followed.main_output) n = add_tensor(arguments, n, args->outputs[i]);
+  }
   for (int i = 0; i < e->ninputs; i++) {
     if (e->inputs[i] >= 0) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
+  }
+  if (is_followed(e)) {
+    arguments[n++] = given;
+    return ocl_followed_run(exec, &e->followed, args, n, arguments);
   }
   ocl_place scratch;
   if (e->scratch_bytes > 0) {
@@ -614,7 +527,7 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
     arguments[n++] = (ocl_argument){sizeof(cl_mem), &scratch.buffer->handle};
     arguments[n++] = (ocl_argument){sizeof(uint64_t), &scratch.offset};
   }
-  arguments[n++] = (ocl_argument){sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
+  arguments[n++] = given;
   status = ocl_launch(&e->kernel, exec->stream, n, arguments);
   for (int i = 0; i < e->nlasts && status == GRAFT_OK; i++) status = run_last(exec, e, i, scratch, args, numbers);
   return status;

@@ -57,6 +57,12 @@ typedef struct {
     for (int lane = 0; lane < VEC; lane++) lanes[lane] = row[(lane < n ? i + lane : i) * (step)]; \
     value = LANES_AT(lanes);                                                                    \
   }
+/* The same where `step` may be 0: a bias of rows or of channels. */
+#define FETCH_SPREAD(value, dtype, row, inner, step, i)                                            \
+  if (inner == 0) {                                                                             \
+    value = (VEC_OF(RAW(dtype)))(*row);                                                         \
+  } else                                                                                        \
+    FETCH(value, dtype, row, inner, step, i)
 #define PUT(value, dtype, row, inner, step, i)                                                     \
   if (inner == 1 && n == VEC) {                                                                 \
     ROW_LANES_TO(value, dtype, row + i)                                                         \

@@ -5,6 +5,7 @@
 #ifndef OCL_FUSED_H
 #define OCL_FUSED_H
 
+#include "kernels/convolution/convolution.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/reduction/reduction.h"
@@ -35,7 +36,7 @@ typedef struct ocl_fused_space {
   uint32_t reduced; /* bit d: dimension d; none: no reductions */
   bool rows;
   ocl_fused_team team; /* of a GPU, with reductions */
-  bool product;        /* batches, rows and columns of a matrix product that comes first */
+  bool product; /* batches, rows and columns of a matrix product that comes first; or images, channels and places */
 } ocl_fused_space;
 
 /* Which elements of its storage a tensor names, at each place of a space. */
@@ -66,8 +67,9 @@ typedef struct ocl_fused_op {
   graft_tensor_desc drawn;
   int64_t drawn_strides[OCL_DIMS_MAX];
   ocl_number kept_below, scale; /* x and y of one that draws */
-  bool multiplies;              /* a matrix product, which calls may follow in its kernel */
-  ocl_product_call product;
+  bool multiplies;              /* a matrix product or a convolution, which calls may follow in its kernel */
+  ocl_product_call product;     /* of a convolution: input, weight, bias and result */
+  const graft_args_convolution *convolution; /* else NULL */
   /* A reduction: */
   bool reduces;
   int results;
@@ -146,6 +148,11 @@ typedef struct ocl_fused_kernel {
   int held; /* of a GPU: so many steps of a line are all that a work-item has, and it keeps their values; 0: it does not
              */
 } ocl_fused_kernel;
+
+/* Operands are outputs, then inputs. */
+static inline const ocl_fused_tensor *ocl_fused_operand(const ocl_fused_kernel *k, int operand) {
+  return operand < k->noutputs ? &k->outputs[operand] : &k->inputs[operand - k->noutputs];
+}
 
 /* Whether work-items share lines. */
 static inline bool ocl_fused_has_teams(const ocl_fused_kernel *kernel) {

@@ -1,5 +1,6 @@
-/* Pointwise calls behind a matrix product, in its kernel: each vector of its result goes through them where it would be
- * written. matmul.cl calls what is written here, and stores what that makes of it; other outputs are written here. */
+/* Pointwise calls behind a matrix product or a convolution, in its kernel: each vector of its result goes through them
+ * where it would be written. matmul.cl and convolution/followed.cl call what is written here, and store what that makes
+ * of it; other outputs are written here. */
 #include "kernels/pointwise/fused_write.h"
 
 static const ocl_dtype *dtype_of(const ocl_fused_kernel *k, bool out, int at) {
@@ -52,7 +53,7 @@ static void write_rows(ocl_text *text, const ocl_fused_kernel *k) {
 static void write_access(ocl_text *text, const ocl_fused_kernel *k, int operand) {
   const bool out = operand < k->noutputs;
   const int at = out ? operand : operand - k->noutputs;
-  ocl_text_add(text, out ? "PUT(" : "FETCH(");
+  ocl_text_add(text, out ? "PUT(" : "FETCH_SPREAD(");
   ocl_fused_add_value(text, k, out ? k->outputs[at].value : k->inputs[at].value, 0);
   ocl_text_add(text, ", %s, row_%s_%d, shape.column[%d], shape.column[%d], column)\n", dtype_of(k, out, at)->name,
                out ? "out" : "in", at, operand, operand);
@@ -92,7 +93,7 @@ void ocl_fused_write_parameters_of_follower(ocl_text *text, const ocl_fused_kern
   ocl_text_add(text, "#define EPILOGUE_LANES %u\n#define D_TO %s\n#define EPILOGUE_PARAMETERS", k->device->vector_width,
                dtype_of(k, true, k->main_output)->name);
   each_operand(text, k, &(frame){", PLACE(", ", CONST_PLACE(", NULL, ")"});
-  ocl_text_add(text, ", numbers given, follow_space follow_shape\n#define EXTRAS ((extras){addend + offset_addend");
+  ocl_text_add(text, ", numbers given, follow_space follow_shape\n#define EXTRAS_WITH(addend) ((extras){addend");
   each_operand(text, k, &(frame){", ", ", ", " + offset_", ""});
   ocl_text_add(text, ", given, follow_shape})\n#define ADDEND_OF(extras) ((extras).addend)\n");
 }

@@ -383,11 +383,28 @@ static bool read_product(const graft_device *device, const ocl_call *call, ocl_f
   return true;
 }
 
+/* A convolution of floating point numbers, as a product of images' channels and places; likewise. */
+static bool read_convolution(const graft_exec *exec, const ocl_call *call, ocl_fused_op *op) {
+  const graft_args_convolution *args = call->args;
+  if (call->op->slot != (ocl_slot)ocl_op_convolution || !ocl_convolution_is_followed(exec, args)) return false;
+  const graft_tensor_desc *const reads[] = {args->input, args->weight, args->bias};
+  for (int i = 0; i < 3; i++) {
+    if (reads[i] && (reads[i]->storage_id == args->out->storage_id || ocl_is_value(reads[i]))) return false;
+  }
+  const graft_dl_tensor *out = &args->out->dl;
+  op->multiplies = true;
+  op->convolution = args;
+  op->product = (ocl_product_call){.a = args->input, .b = args->weight, .addend = args->bias, .out = args->out};
+  op->space = (ocl_fused_space){.ndim = 3, .product = true, .shape = {out->shape[0], out->shape[1], 1}};
+  for (int d = 2; d < out->ndim; d++) op->space.shape[2] *= out->shape[d];
+  return true;
+}
+
 bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fused_op *op) {
   ocl_call call;
   *op = (ocl_fused_op){0};
   if (!node->args || ocl_call_of(exec, node->args, &call) != GRAFT_OK) return false;
-  if (read_product(exec->device, &call, op)) return true;
+  if (read_product(exec->device, &call, op) || read_convolution(exec, &call, op)) return true;
   return call.op->engine == ocl_reduce ? read_reduction(exec->device, &call, op)
                                        : read_pointwise(exec->device, &call, op);
 }

@@ -1,0 +1,162 @@
+/* Pointwise calls that the OpenCL backend makes in the kernel of the convolution before them give, to the bit, what the
+ * calls give one by one; and where a convolution's kernels take none, these still run as they do alone. */
+#include "opencl_groups.h"
+
+#define ADDED(a, b) CALL(ADD_TENSOR, T(a), T(b))
+#define TIMES(a, b) CALL(MUL_TENSOR, T(a), T(b))
+
+enum { DIMS = 2 };
+
+typedef struct shape {
+  const char *name;
+  int64_t images, in, out, size[DIMS], window[DIMS], stride, padding, dilation, groups;
+  bool transposed, infinite; /* infinite: a weight, which zeros of the padding spoil */
+} shape;
+
+typedef struct setting {
+  const shape *of;
+  graft_dtype dtype;
+} setting;
+
+/* Of the result, without output padding. */
+static int64_t result_size(const shape *s, int d) {
+  const int64_t reach = s->dilation * (s->window[d] - 1);
+  return s->transposed ? (s->size[d] - 1) * s->stride - 2 * s->padding + reach + 1
+                       : (s->size[d] + 2 * s->padding - reach - 1) / s->stride + 1;
+}
+
+/* --- programs: in: the input, a weight, a bias, a residual of the result's shape, a scale of channels --- */
+
+static graft_tensor *convolved(graft_tensor **in, const shape *s, bool biased) {
+  const graft_value none = {0};
+  return CALL(CONVOLUTION, T(in[0]), T(in[1]), biased ? T(in[2]) : none, INTS(s->stride, s->stride),
+              INTS(s->padding, s->padding), INTS(s->dilation, s->dilation), graft_value_bool(s->transposed), INTS(0, 0),
+              INT(s->groups));
+}
+
+static graft_tensor *of_channels(graft_tensor *t) {
+  return CALL(VIEW, T(t), INTS(1, t->sizes[0], 1, 1));
+}
+
+static void biased_relu(graft_tensor **in, graft_tensor **out, const void *what) {
+  const setting *s = what;
+  out[0] = retained(CALL(RELU, T(convolved(in, s->of, true))));
+}
+
+/* The bias is added behind it, as a call of its own; the sum in between is seen, too. */
+static void scaled_residual(graft_tensor **in, graft_tensor **out, const void *what) {
+  const setting *s = what;
+  graft_tensor *scaled = ADDED(TIMES(convolved(in, s->of, false), of_channels(in[4])), of_channels(in[2]));
+  out[0] = retained(scaled);
+  out[1] = retained(CALL(HARDSWISH, T(ADDED(scaled, in[3]))));
+}
+
+static void cast_silu(graft_tensor **in, graft_tensor **out, const void *what) {
+  const setting *s = what;
+  const graft_dtype other = s->dtype == GRAFT_F32 ? GRAFT_BF16 : GRAFT_F32;
+  graft_tensor *result = convolved(in, s->of, true);
+  out[0] = retained(CALL(GT_SCALAR, T(result), NUMBER(0)));
+  out[1] = retained(CALL(SILU, T(cast(result, other))));
+}
+
+typedef struct followed {
+  const char *name;
+  calls_fn calls;
+  uint32_t outputs, nodes;
+} followed;
+static const followed programs_of[] = {{"bias, relu", biased_relu, 1, 2},
+                                       {"scale, bias, residual, hardswish", scaled_residual, 2, 5},
+                                       {"mask, cast, silu", cast_silu, 2, 4}};
+
+/* Small; rows and planes with tails; windows of one element as products; one channel a group; strides, dilation,
+ * groups; transposed; more taps than are unrolled; what zeros spoil. */
+static const shape shapes_of[] = {
+    {"one element", 1, 1, 1, {1, 1}, {1, 1}, 1, 0, 1, 1, false, false},
+    {"small", 2, 3, 5, {6, 7}, {3, 3}, 1, 1, 1, 1, false, false},
+    {"small, infinite", 2, 3, 5, {6, 7}, {3, 3}, 1, 1, 1, 1, false, true},
+    {"planes", 2, 40, 24, {14, 14}, {3, 3}, 1, 1, 1, 1, false, false},
+    {"planes, infinite", 2, 40, 24, {13, 7}, {3, 3}, 1, 1, 1, 1, false, true},
+    {"long rows", 2, 16, 19, {9, 75}, {3, 3}, 1, 1, 1, 1, false, true},
+    {"stride of two", 2, 24, 33, {20, 30}, {3, 3}, 2, 1, 1, 1, false, false},
+    {"product", 3, 40, 24, {9, 11}, {1, 1}, 1, 0, 1, 1, false, true},
+    {"depthwise", 2, 36, 36, {24, 41}, {3, 3}, 1, 1, 1, 36, false, false},
+    {"depthwise, infinite", 2, 36, 72, {20, 37}, {5, 3}, 1, 2, 1, 36, false, true},
+    {"groups, dilated", 2, 24, 36, {19, 17}, {3, 2}, 1, 2, 2, 3, false, false},
+    {"transposed", 2, 24, 16, {11, 21}, {3, 3}, 2, 1, 1, 2, true, true},
+    {"wide window", 2, 8, 9, {3, 60}, {1, 14}, 1, 0, 1, 1, false, false},
+};
+
+static graft_tensor *laid(double (*value)(int64_t, uint32_t), graft_dtype dtype, const int64_t size[4], uint32_t seed) {
+  int64_t strides[4], count = 1;
+  graft_tensor *t;
+  for (int d = 3; d >= 0; count *= size[d--]) strides[d] = count;
+  graft_tensor *all = filled_with(value, dtype, count, seed);
+  OK(tns_new(all->storage, device, dtype, 4, size, strides, 0, &t));
+  graft_tensor_release(all);
+  return t;
+}
+
+/* Where the window meets an infinity beside zeros of the padding, these spoil a result. */
+static double rarely_infinite_at(int64_t i, uint32_t seed) {
+  return i % 401 == 6 ? INFINITY : plain_value_at(i, seed);
+}
+
+static void make_five(const setting *s, graft_tensor **in) {
+  const shape *of = s->of;
+  const int64_t first = of->transposed ? of->in : of->out, second = (of->transposed ? of->out : of->in) / of->groups;
+  in[0] = laid(plain_value_at, s->dtype, (int64_t[]){of->images, of->in, of->size[0], of->size[1]}, 1);
+  in[1] = laid(of->infinite ? rarely_infinite_at : plain_value_at, s->dtype,
+               (int64_t[]){first, second, of->window[0], of->window[1]}, 2);
+  in[2] = filled_with(plain_value_at, s->dtype, of->out, 3);
+  in[3] = laid(plain_value_at, s->dtype, (int64_t[]){of->images, of->out, result_size(of, 0), result_size(of, 1)}, 4);
+  in[4] = filled_with(plain_value_at, s->dtype, of->out, 5);
+}
+
+/* Nodes that run in groups: all, where the kernels take calls that follow; else those behind the convolution, if two.
+ */
+static void compare_shape(const followed *p, const setting *s, bool follows) {
+  char name[128];
+  snprintf(name, sizeof name, "%s, %s, %d bytes", p->name, s->of->name, (int)dt_bytes(s->dtype));
+  graft_tensor *in[5], *same[5];
+  make_five(s, in);
+  make_five(s, same);
+  const uint32_t behind = p->nodes - 1 > 1 ? p->nodes - 1 : 0;
+  const way w = {p->calls, s, 5, p->outputs, follows ? p->nodes : behind, 1, .at_least = true};
+  compare(name, &w, in, same);
+  release_all(in, 5);
+  release_all(same, 5);
+}
+
+static bool is_gpu;
+
+static void open_as_gpu(void) {
+  is_gpu = true;
+  open_for_gpus();
+}
+
+START_TEST(of_f32) {
+  if (!device) return;
+  for (size_t s = 0; s < ROWS(shapes_of); s++)
+    compare_shape(&programs_of[_i], &(setting){&shapes_of[s], GRAFT_F32}, !is_gpu);
+}
+END_TEST
+
+START_TEST(of_other_dtypes) {
+  if (!device) return;
+  static const graft_dtype dtypes[] = {GRAFT_BF16, GRAFT_F16, GRAFT_F64};
+  static const int some[] = {2, 4, 7, 9};
+  for (size_t d = 0; d < ROWS(dtypes); d++) {
+    if (dtypes[d] == GRAFT_F64 && programs_of[_i].calls == cast_silu) continue;
+    for (size_t s = 0; s < ROWS(some); s++)
+      compare_shape(&programs_of[_i], &(setting){&shapes_of[some[s]], dtypes[d]}, true);
+  }
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)), EACH(of_other_dtypes, ROWS(programs_of)), {0}};
+  setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* tiles take PoCL's optimizer long */
+  const suite_options cpus = {.timeout_s = 300, .setup = open_for_cpus};
+  const suite_options gpus = {.timeout_s = 300, .setup = open_as_gpu};
+  return run_suite("opencl_convolutions", tests, cpus) || run_suite("opencl_convolutions_of_gpus", tests, gpus);
+}
