@@ -291,16 +291,16 @@ static graft_status write_list(doing *d, uint32_t op, graft_tensor **out) {
   return graft_call(op, args, 2, d->operands, 2);
 }
 
-/* Several calls on one list, as a step of an optimizer has them, with a list in between that nobody else sees. What can
- * fail comes before anything is written. */
+/* Several calls on one list, as a step of an optimizer has them, with a list in between that nobody else sees. What is
+ * written is beside nothing but that list, so that a call is refused before it writes or not at all. */
 static graft_status write_list_step(doing *d, uint32_t op, graft_tensor **out) {
   graft_tensor *others[] = {d->operands[2], d->operands[2]}, *turned[2] = {NULL, NULL};
-  const graft_value list = graft_value_tensors(d->operands, 2);
+  const graft_value other = graft_value_tensors(others, 2);
   (void)out;
-  graft_status status = graft_call(GRAFT_OP_FOREACH_NEG, &list, 1, turned, 2);
-  const graft_value sum[] = {list, graft_value_tensors(others, 2)}, product[] = {list, graft_value_tensors(turned, 2)};
-  if (!status) status = graft_call(GRAFT_OP_FOREACH_ADD_LIST, sum, 2, d->operands, 2);
-  if (!status) status = graft_call(op, product, 2, d->operands, 2);
+  graft_status status = graft_call(GRAFT_OP_FOREACH_NEG, &other, 1, turned, 2);
+  const graft_value step[] = {graft_value_tensors(d->operands, 2), graft_value_tensors(turned, 2)};
+  if (!status) status = graft_call(GRAFT_OP_FOREACH_ADD_LIST, step, 2, d->operands, 2);
+  if (!status) status = graft_call(op, step, 2, d->operands, 2);
   for (int i = 0; i < 2; i++) graft_tensor_release(turned[i]);
   return status;
 }

@@ -238,10 +238,10 @@ int cli_new(int argc, char **argv) {
     return CLI_FAILED;
   }
   printf(
-      "%s is a plugin project now. Next:\n"
+      "%s is a plugin project now, in the folder %s. Next:\n"
       "  cmake -S %s -B %s/build && cmake --build %s/build\n"
       "  graft check %s/build/%s.so\n"
       "README.md there says how to go on.\n",
-      o.folder, o.folder, o.folder, o.folder, o.folder, o.name);
+      o.name, o.folder, o.folder, o.folder, o.folder, o.folder, o.name);
   return CLI_OK;
 }

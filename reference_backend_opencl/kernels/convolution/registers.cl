@@ -60,7 +60,9 @@ typedef struct {
 
 static INLINED met met_by(const window *s, const phase *p, int t) {
   met m;
-  int turn[3] = {t / p->of[2].taps / p->of[1].taps, t / p->of[2].taps % p->of[1].taps, t % p->of[2].taps};
+  /* A phase that no tap meets asks, too: a division by 0 ends a process on a CPU. */
+  const int columns = max(p->of[2].taps, 1), rows = max(p->of[1].taps, 1);
+  int turn[3] = {t / columns / rows, t / columns % rows, t % columns};
   m.number = 0;
 #pragma unroll
   for (int d = 0; d < 3; d++) {
