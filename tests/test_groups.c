@@ -134,7 +134,8 @@ START_TEST(a_group_that_is_refused_runs_call_by_call) {
   graft_graph_exec *exec;
   OK(graft_graph_compile(graph, device, NULL, &exec));
   ck_assert_uint_eq(info_of(exec).groups, 0);
-  ck_assert_uint_eq(info_of(exec).failed_groups, _i == 1 || _i == 2 ? 1 : 0); /* failing, and empty, which is no answer */
+  ck_assert_uint_eq(info_of(exec).failed_groups,
+                    _i == 1 || _i == 2 ? 1 : 0); /* failing, and empty, which is no answer */
   graft_tensor *a = numbers(device, 3, (float[]){1, -2, 0.5f}), *b = numbers(device, 3, (float[]){1, 1, 0.25f});
   expect_run(exec, a, b);
   graft_graph_exec_destroy(exec);

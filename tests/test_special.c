@@ -5,8 +5,9 @@
 #include "graft/graft.h"
 #include "suite.h"
 
-/* psi(1 - x) - psi(x) = pi / tan(pi x), and far from 0 psi(y) is log y - 1/2y to all digits: tan's period of 1 comes off
- * without a loss, however many of them there are. Far left of 0 stored results of others have no digits to compare. */
+/* psi(1 - x) - psi(x) = pi / tan(pi x), and far from 0 psi(y) is log y - 1/2y to all digits: tan's period of 1 comes
+ * off without a loss, however many of them there are. Far left of 0 stored results of others have no digits to compare.
+ */
 START_TEST(digamma_far_left_of_zero) {
   const double x = -0x1p40 - 0.25, y = 1 - x, pi = 3.14159265358979323846;
   const double expected = log(y) - 0.5 / y + pi;

@@ -52,8 +52,9 @@ static const cf_op cf_factory_ops[] = {
      CF_TEXTS("s 0 1 33 dtype=T", "m -3 5 1025 dtype=T", "m -3 5 20011 dtype=T", "m 2 2 3 dtype=T", "m 7 -1 1 dtype=T",
               "m 0 1 0 dtype=T"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_linspace), CF_VALUES, CF_FLAT, CF_G_NONE},
-    {"aten::linspace", CF_TEXTS("m 0 100 33 dtype=T", "m 100 3 7 dtype=T", "m 0 127 129 dtype=T",
-              "m 300 -300 0 dtype=T", "m 3 -300 1 dtype=T"), /* no dtype has to hold a number that is not made */
+    {"aten::linspace",
+     CF_TEXTS("m 0 100 33 dtype=T", "m 100 3 7 dtype=T", "m 0 127 129 dtype=T", "m 300 -300 0 dtype=T",
+              "m 3 -300 1 dtype=T"), /* no dtype has to hold a number that is not made */
      CF_INTS, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::linspace", CF_TEXTS("m 0 1+2j 33 dtype=T", "m -3-1j 5 129 dtype=T", "m 1j 2 1 dtype=T", "m 0 1j 0 dtype=T"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_linspace), CF_VALUES, CF_FLAT, CF_G_NONE},

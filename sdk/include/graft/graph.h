@@ -213,7 +213,7 @@ typedef struct graft_graph_exec_info {
   uint32_t groups;         /* of calls that the plugin compiled to one program each */
   uint32_t grouped_nodes;  /* how many of the nodes are in one */
   uint64_t donated_bytes;  /* of inputs in whose memory values may lie, graft_graph_input_donate */
-  uint32_t sizes_made; /* of a graph with open sizes: for how many it is ready. The rest is of those that ran last */
+  uint32_t sizes_made;    /* of a graph with open sizes: for how many it is ready. The rest is of those that ran last */
   uint32_t failed_groups; /* that the plugin failed to compile, which the log says: their calls run one by one */
 } graft_graph_exec_info;
 /* Fills `info`, of info_bytes bytes: sizeof(graft_graph_exec_info) as the caller knows it. */
