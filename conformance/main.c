@@ -253,6 +253,11 @@ static int cf_usage(const char *text) {
   return 2;
 }
 
+static int cf_cut_off(const char *text) {
+  fprintf(stderr, "graft conformance: %s\n", text);
+  return 1;
+}
+
 static void cf_say_nothing_matches(FILE *to, const cf_selection *s) {
   char near[256];
   if (!s->ops || cf_any_op_selected(s))
@@ -296,8 +301,8 @@ static int cf_session_run(cf_session *session) {
   cf_report_summary(report);
   if (!cf_selects(&o->selection) && report->done == report->total) cf_waivers_say_idle(report->waivers, o->waivers);
   if (report->total == 0) cf_say_nothing_matches(stdout, &o->selection);
-  if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
-  if (cf_report_write(report) != GRAFT_OK) return cf_usage(graft_last_error());
+  if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_cut_off(graft_last_error());
+  if (cf_report_write(report) != GRAFT_OK) return cf_cut_off(graft_last_error());
   return cf_report_status(report);
 }
 
