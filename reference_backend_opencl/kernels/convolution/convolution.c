@@ -308,8 +308,10 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
   graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, &s);
-  write_head(&head, device, dtype, &form, &s);
-  if (status == GRAFT_OK) status = ocl_results_make(f, &f->convolve, device, &head, gaps, FILES, "convolve");
+  if (status == GRAFT_OK) {
+    write_head(&head, device, dtype, &form, &s);
+    status = ocl_results_make(f, &f->convolve, device, &head, gaps, FILES, "convolve");
+  }
   if (status == GRAFT_OK) status = prepare_rows(&f->rows, device, s);
   if (status == GRAFT_OK) status = set_space(&f->weights, device, &s, packed);
   s.per_item = share(device, s.units, 16);
