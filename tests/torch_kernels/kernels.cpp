@@ -197,7 +197,24 @@ std::optional<c10::OperatorHandle> find(const op_schema *schema) {
       {overload ? name.substr(0, dot) : name, overload ? name.substr(dot + 1) : ""});
 }
 
+// What failed inside a kernel leaves the process without its device: it ends, so that only this case is lost. Libraries
+// report such a failure as one of their own.
+[[noreturn]] void end(const char *text) {
+  std::fprintf(stderr, "torch_kernels: %s\n", text);
+  std::abort();
+}
+
+void end_without_device() {
+  if (computes_on.is_cpu()) return;
+  try {
+    at::zeros({1}, at::TensorOptions().device(computes_on)).item();
+  } catch (const std::exception &error) {
+    end(error.what());
+  }
+}
+
 graft_status said(graft_status status, const char *text) {
+  end_without_device();
   host->set_error(host->context, text);
   return status;
 }
@@ -236,9 +253,7 @@ graft_status tk_call(const op_schema *schema, const graft_exec *exec, const graf
     for (size_t i = 0; i < results; i++) write_result(schema->rets[i], exec, args, stack[i]);
     return GRAFT_OK;
   } catch (const c10::AcceleratorError &error) {
-    // What failed inside a kernel leaves the process without its device: it ends, so that only this case is lost.
-    std::fprintf(stderr, "%s: %s\n", schema->name, error.what_without_backtrace());
-    std::abort();
+    end((std::string(schema->name) + ": " + error.what_without_backtrace()).c_str());
   } catch (const c10::IndexError &error) {
     return said(GRAFT_OUT_OF_RANGE, error.what_without_backtrace());
   } catch (const c10::Error &error) {
