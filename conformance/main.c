@@ -248,14 +248,13 @@ static bool cf_visit_result(void *context, uint32_t index, const cf_result *resu
   return !(cf_is_red(&r) && report->options->fail_fast);
 }
 
-static int cf_usage(const char *text) {
+static int cf_end(const char *text, int status) {
   fprintf(stderr, "graft conformance: %s\n", text);
-  return 2;
+  return status;
 }
 
-static int cf_cut_off(const char *text) {
-  fprintf(stderr, "graft conformance: %s\n", text);
-  return 1;
+static int cf_usage(const char *text) {
+  return cf_end(text, 2);
 }
 
 static void cf_say_nothing_matches(FILE *to, const cf_selection *s) {
@@ -301,8 +300,8 @@ static int cf_session_run(cf_session *session) {
   cf_report_summary(report);
   if (!cf_selects(&o->selection) && report->done == report->total) cf_waivers_say_idle(report->waivers, o->waivers);
   if (report->total == 0) cf_say_nothing_matches(stdout, &o->selection);
-  if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_cut_off(graft_last_error());
-  if (cf_report_write(report) != GRAFT_OK) return cf_cut_off(graft_last_error());
+  if (report->expect && cf_expect_write(report->expect) != GRAFT_OK) return cf_end(graft_last_error(), 1);
+  if (cf_report_write(report) != GRAFT_OK) return cf_end(graft_last_error(), 1);
   return cf_report_status(report);
 }
 

@@ -156,6 +156,11 @@ void write(const graft_tensor_desc *out, const at::Tensor &result) {
   target.copy_(result);
 }
 
+void write_list(const graft_tensor_list &list, const c10::IValue &made) {
+  const auto tensors = made.toTensorVector();
+  for (uint64_t i = 0; i < list.count; i++) write(list.items[i], tensors.at(i));
+}
+
 void write_result(const op_ret &ret, const graft_exec *exec, const graft_args *args, const c10::IValue &result) {
   if (ret.flags & OPR_DYNAMIC) {
     const at::Tensor made = result.toTensor();
@@ -167,9 +172,7 @@ void write_result(const op_ret &ret, const graft_exec *exec, const graft_args *a
   } else if (ret.kind == OPK_TENSOR) {
     write(field<const graft_tensor_desc *>(args, ret.offset), result.toTensor());
   } else if (ret.kind == OPK_TENSORS) {
-    const auto list = field<graft_tensor_list>(args, ret.offset);
-    const auto made = result.toTensorVector();
-    for (uint64_t i = 0; i < list.count; i++) write(list.items[i], made.at(i));
+    write_list(field<graft_tensor_list>(args, ret.offset), result);
   } else if (ret.kind == OPK_INT) {
     *field<int64_t *>(args, ret.offset) = result.toInt();
   } else if (ret.kind == OPK_BOOL) {
@@ -183,9 +186,7 @@ void write_back(const op_arg &arg, const graft_args *args, const c10::IValue &gi
   if (arg.kind == OPK_TENSOR && given.isTensor()) {
     write(field<const graft_tensor_desc *>(args, arg.offset), given.toTensor());
   } else if (arg.kind == OPK_TENSORS && given.isTensorList()) {
-    const auto list = field<graft_tensor_list>(args, arg.offset);
-    const auto tensors = given.toTensorVector();
-    for (uint64_t i = 0; i < list.count; i++) write(list.items[i], tensors.at(i));
+    write_list(field<graft_tensor_list>(args, arg.offset), given);
   }
 }
 

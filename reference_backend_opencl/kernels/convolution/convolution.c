@@ -49,6 +49,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a < 0 ? -a : a;
 }
 
+/* In each dim: from a tap to the next one that elements of the same phase meet, and how far on these are. */
 static void set_steps(ocl_space *s) {
   for (int d = 0; d < 3; d++) {
     s->step[d] = s->div[d] / common_divisor(s->div[d], s->tap[d]);
@@ -332,10 +333,10 @@ graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_f
   const graft_tensor_desc *some = bias ? bias : out; /* not looked at where there is none */
   const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
-  const ocl_argument convolve[] = {
-      OCL_TENSOR(out),     OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
-      OCL_VALUE(has_bias), OCL_TENSOR(in),  OCL_TENSOR(weight)}; /* the last two where calls follow */
-  const cl_uint count = sizeof convolve / sizeof *convolve - (f->followed ? 0 : 4);
+  const ocl_argument convolve[] = {OCL_TENSOR(out),     OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
+                                   OCL_VALUE(has_bias), OCL_TENSOR(in),  OCL_TENSOR(weight)};
+  enum { TO_MEND = 4 }; /* input and weight, which the kernel reads where calls follow */
+  const cl_uint count = sizeof convolve / sizeof *convolve - (f->followed ? 0 : TO_MEND);
   if (f->run) {
     status = f->run(exec, f, work, call);
   } else {

@@ -106,8 +106,7 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
 graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call);
 void ocl_forward_destroy(ocl_forward *f);
 
-/* ---- A convolution with calls that follow it in the same kernel (followed.cl, kernels/pointwise/fused_epilogue.c)
- * ---- */
+/* ---- A convolution with calls that follow it in its kernel (followed.cl, kernels/pointwise/fused_epilogue.c) ---- */
 
 /* The kernel that writes results, behind the text of calls that follow, if any do; it then mends what zeros have
  * spoiled where `mends`. Frees the head. */

@@ -26,14 +26,6 @@ static int64_t volume(const int64_t size[3]) {
   return size[0] * size[1] * size[2];
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    int64_t rest = a % b;
-    a = b, b = rest;
-  }
-  return a < 0 ? -a : a;
-}
-
 static window window_of(const ocl_space *s) {
   window w = {.batch = s->batch,
               .groups = s->groups,
@@ -50,7 +42,7 @@ static window window_of(const ocl_space *s) {
     w.off[d] = s->off[d];
     w.tap[d] = s->tap[d];
     w.div[d] = s->div[d];
-    w.step[d] = s->div[d] / common_divisor(s->div[d], s->tap[d]);
+    w.step[d] = s->step[d];
   }
   w.phases = volume(s->div);
   return w;

@@ -4,7 +4,6 @@
 
 enum { BEGIN, PANEL, COMBINE, REFLECT, TRIANGLE, KERNELS };
 enum { LEAST = 96, ITEMS = 256, PANEL_LANES = 512, ACROSS = 8, WIDEST = 32 };
-enum { TALL = 64, TALL_OF_WIDE = 32, WIDE_BYTES = 16 }; /* rows of a block at a time, and of elements so wide */
 
 /* Rows of a panel that fit the registers of a work-group. */
 typedef struct panel {
@@ -24,7 +23,7 @@ static uint64_t panel_bytes(const panel *p, size_t element) {
 
 /* What `combine` and `reflect_blocks` of householder.cl have there at most, by blocks as wide as can be. */
 static uint64_t blocks_bytes(size_t element) {
-  const uint64_t tall = element < WIDE_BYTES ? TALL : TALL_OF_WIDE, row = WIDEST + 1, parts = 4 * ITEMS;
+  const uint64_t tall = ocl_stack_tall(element), row = WIDEST + 1, parts = 4 * ITEMS;
   const uint64_t combined = (tall + WIDEST) * row, reflected = tall * (row + ACROSS + 1) + parts;
   return (combined > reflected ? combined : reflected) * element;
 }

@@ -2,11 +2,6 @@
  * and Van Loan, SIAM J. Sci. Stat. Comput. 10, 1989), by which each work-group reflects a few vectors. */
 #define ITEMS 256
 #define ACROSS 8  /* vectors of a work-group */
-#if defined(CLASS_COMPLEX) && defined(IS_DOUBLE)
-#define TALL 32 /* rows that are in local memory at a time */
-#else
-#define TALL 64
-#endif
 
 KERNEL_OF(ITEMS, 1) begin(PLACE(to), CONST_PLACE(from), long elements) {
   const long i = (long)get_global_id(0);

@@ -17,6 +17,10 @@ int64_t ocl_stack_parts_of_steps(const graft_exec *exec, int64_t matrices, int64
  * elements of work that a work-group has for one. */
 int64_t ocl_stack_block_width(int64_t count);
 int64_t ocl_stack_block_work(int64_t rows, int64_t count);
+/* Rows of elements of so many bytes that kernels have in local memory at a time: TALL of stacks.cl. */
+static inline uint64_t ocl_stack_tall(size_t element) {
+  return element < 16 ? 64 : 32;
+}
 /* Adds a stage that gives each matrix a work-group (stacks.cl), with call->places places, and returns it. */
 ocl_stage *ocl_stack_stage(const graft_exec *exec, ocl_direct *call, const char *entry, int64_t matrices,
                            const ocl_place *places);

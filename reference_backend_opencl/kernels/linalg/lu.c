@@ -3,7 +3,7 @@
 
 enum { BEGIN, PANEL, ACROSS, UPDATE, KERNELS };
 enum { LEAST = 96, SQUARE_LANES = 64, TILE_LANES = 256, CHUNK_BYTES = 32, FIRST_BIDS = 32 };
-enum { TILE = 64, TILE_OF_WIDE = 32, WIDE_BYTES = 16 }; /* the product's, and that of elements so wide */
+enum { LEAST_TILE = 32 };
 
 /* Rows of a panel that a work-group has in its registers, 32 numbers for each lane. */
 typedef struct panel {
@@ -40,7 +40,7 @@ static uint64_t tile_bytes(const panel *p, int64_t tile, size_t element) {
 
 /* The largest tile that local memory holds, or 0. */
 static int64_t tile_of(const graft_exec *exec, const panel *p, size_t element) {
-  for (int64_t tile = element < WIDE_BYTES ? TILE : TILE_OF_WIDE; tile >= TILE_OF_WIDE; tile /= 2) {
+  for (int64_t tile = (int64_t)ocl_stack_tall(element); tile >= LEAST_TILE; tile /= 2) {
     if (tile_bytes(p, tile, element) <= exec->device->local_bytes) return tile;
   }
   return 0;

@@ -83,12 +83,11 @@ static const ocl_place nowhere;
 
 /* What triangles.cl asks for, and of how many right sides its work-groups have each. */
 enum { SOLVED_LEAST = 96, SOLVED_MOST = 4096, SIDES = 16, SOLVED_LANES = 256, SOLVED_BLOCK = 32 };
-enum { TALL = 64, TALL_OF_WIDE = 32, WIDE_BYTES = 16 }; /* rows of the factor at a time, and of elements so wide */
 
 /* What they have in local memory. */
 static uint64_t solved_bytes(const graft_device *device, graft_dtype dtype) {
   const size_t element = ocl_dtype_of(device, dtype)->bytes;
-  const uint64_t factor = (uint64_t)(element < WIDE_BYTES ? TALL : TALL_OF_WIDE) * (SOLVED_BLOCK + 1);
+  const uint64_t factor = ocl_stack_tall(element) * (SOLVED_BLOCK + 1);
   return (factor + (uint64_t)SOLVED_BLOCK * (SIDES + 1)) * element + (SOLVED_MOST + SOLVED_LANES) * sizeof(int);
 }
 

@@ -18,6 +18,13 @@ typedef __global const CT *const_matrix;
 #define WHOLE(name) ((__global int *)(name + offset_##name))
 #define REALS(name) ((__global RT *)(name + offset_##name))
 
+/* Rows that are in local memory at a time: ocl_stack_tall of linalg.h. */
+#if defined(CLASS_COMPLEX) && defined(IS_DOUBLE)
+#define TALL 32
+#else
+#define TALL 64
+#endif
+
 /* What the algorithms ask of an element beside common.cl, so that they stand once for real and for complex numbers: its
  * real type RT; a real number as an element; the conjugate, also where a flag asks for it; the modulus, and the sizes by
  * which LAPACK picks pivots; the largest of a number's parts, infinity where one is NaN; sums of |z|^2 and of r z, r

@@ -4,11 +4,6 @@
 #define ACROSS 16 /* right sides of a work-group */
 #define ITEMS 256
 #define DOWN (ITEMS / ACROSS)
-#if defined(CLASS_COMPLEX) && defined(IS_DOUBLE)
-#define TALL 32 /* rows of a factor that are in local memory at a time */
-#else
-#define TALL 64
-#endif
 #define ROWS_EACH (TALL / DOWN)
 #define MOST_ROWS 4096 /* of a factor with exchanges */
 

@@ -4,17 +4,6 @@
  *
  * A piece is a panel of 32 columns, of which quads of four numbers along K lie side by side, STEP numbers of K at a time,
  * and CHUNK rows, of which TILE at a time are copied. Rows beyond the last are the last again, and are not written. */
-#define ROWS n.of[0]
-#define COLUMNS n.of[1]
-#define DEPTH n.of[2]
-#define A_ROW n.of[7] /* strides */
-#define A_DEPTH n.of[8]
-#define B_DEPTH n.of[9]
-#define B_COLUMN n.of[10]
-#define OUT_ROW n.of[11]
-#define OUT_COLUMN n.of[12]
-#define CHUNK n.of[13]
-#define TILE 8
 #define PANEL 32
 #define STEP 1024
 #define SIGNS 0x80808080u

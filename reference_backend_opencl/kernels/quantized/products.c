@@ -54,7 +54,7 @@ static graft_status multiply_weights(const graft_exec *exec, weights *of) {
   const int64_t rows = of->out->dl.shape[0], columns = of->out->dl.shape[1];
   const int64_t numbers[NUMBERS] = {
       [ROWS] = rows, [COLUMNS] = columns, [DEPTH] = of->self->dl.shape[1], [GROUP] = of->group};
-  ocl_direct call = {.file = "core/direct quantized/products",
+  ocl_direct call = {.file = "core/direct quantized/numbers quantized/products",
                      .dtype = of->self->dl.dtype,
                      .lanes = of->lanes,
                      .head = head_of_weights,
@@ -125,7 +125,7 @@ static graft_status multiply_matrices(const graft_exec *exec, matrices *of, graf
                                     [B_COLUMN] = b->strides[1],
                                     [OUT_ROW] = out->strides[0],
                                     [OUT_COLUMN] = out->strides[1]};
-  ocl_direct call = {.file = "core/direct quantized/products",
+  ocl_direct call = {.file = "core/direct quantized/numbers quantized/products",
                      .dtype = compute,
                      .lanes = lanes_of(exec),
                      .head = head_of_matrices,
@@ -163,7 +163,7 @@ static graft_status multiply_bytes(const graft_exec *exec, const matrices *of) {
       [A_ROW] = a->strides[0],    [A_DEPTH] = a->strides[1],   [B_DEPTH] = b->strides[0],
       [B_COLUMN] = b->strides[1], [OUT_ROW] = out->strides[0], [OUT_COLUMN] = out->strides[1],
       [CHUNK] = chunk * TILE};
-  ocl_direct call = {.file = "core/direct core/square quantized/bytes",
+  ocl_direct call = {.file = "core/direct core/square quantized/numbers quantized/bytes",
                      .dtype = GRAFT_I32,
                      .lanes = PANEL / 2,
                      .numbers = numbers,

@@ -3,20 +3,6 @@
  *
  * Integers of 8 bits are multiplied as f32, which processors do several times as fast as i32: their products have no more
  * than 15 bits, so BLOCK of them make a sum that f32 has exactly. */
-#define ROWS n.of[0]
-#define COLUMNS n.of[1]
-#define DEPTH n.of[2]
-#define GROUP n.of[3]  /* of weights of 4 bits: as many have a scale */
-#define STEP_A n.of[4] /* of the scales, by row and by column: 0 where there is one number for all */
-#define STEP_B n.of[5]
-#define STEP_BIAS n.of[6]
-#define A_ROW n.of[7] /* strides */
-#define A_DEPTH n.of[8]
-#define B_DEPTH n.of[9]
-#define B_COLUMN n.of[10]
-#define OUT_ROW n.of[11]
-#define OUT_COLUMN n.of[12]
-#define TILE 8
 #define BLOCK 64
 
 #ifdef D_WEIGHT
