@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "fixtures/reader.h"
+#include "graft/autograd.h"
+#include "graft/ops.h"
 #include "suite.h"
 
 enum { MOST = 24 };
@@ -173,6 +175,36 @@ static graft_status fill(void *context, uint32_t index, graft_tensor *tensor) {
   return status;
 }
 
+static bool is_active(const row *r, uint32_t index) {
+  array a;
+  return find(r->file, r->key, "grad", index, &a) || find(r->file, r->key, "grad2", index, &a);
+}
+
+/* Makes the parsed call and runs it; of its inputs all that have a gradient require one, or one alone. */
+enum { ALL = -1 };
+static graft_status run(row *r, int64_t alone) {
+  graft_status status = txt_make(&r->call, graft_device_reference(), fill, r);
+  for (uint32_t i = 0; status == GRAFT_OK && i < r->call.ntensors; i++)
+    if (is_active(r, i) && (alone == ALL || i == alone))
+      status = graft_tensor_set_requires_grad(r->call.tensors[i], true);
+  graft_meta metas[MOST];
+  if (status == GRAFT_OK)
+    status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, sizeof *metas, MOST, &r->nouts);
+  return status ? status : graft_call(r->call.schema->id, r->call.args, r->call.nargs, r->outs, r->nouts);
+}
+
+static row opened(const values_file *file, const char *key, const char *line) {
+  row r = {.file = file, .key = key, .line = line};
+  fixture_current = line;
+  ck_assert_msg(txt_parse_call(line, NULL, &r.call) == GRAFT_OK, "%s", graft_last_error());
+  return r;
+}
+
+static void closed(row *r) {
+  for (uint32_t i = 0; i < r->nouts; i++) graft_tensor_release(r->outs[i]);
+  txt_free(&r->call);
+}
+
 static void check_values(row *r) {
   array want;
   for (uint32_t i = 0; i < r->nouts; i++) {
@@ -203,9 +235,29 @@ static void release(picked *p) {
   for (uint32_t i = 0; i < p->count; i++) graft_tensor_release(p->tensor[i]);
 }
 
-static bool is_active(const row *r, uint32_t index) {
+/* The outputs that have a cotangent, and these. */
+static void pick_roots(const row *r, picked *roots, picked *cotangents) {
   array a;
-  return find(r->file, r->key, "grad", index, &a) || find(r->file, r->key, "grad2", index, &a);
+  for (uint32_t i = 0; i < r->nouts; i++) {
+    if (!find(r->file, r->key, "cotangent", i, &a) || !r->outs[i]) continue;
+    pick(roots, i, r->outs[i]);
+    pick(cotangents, i, from_array(&a));
+  }
+}
+
+/* The gradients of the inputs, as far as they have an array of them; the caller releases them. */
+static bool check_first(row *r, const char *what, const picked *roots, const picked *cotangents, const picked *inputs,
+                        graft_backward_flags flags, graft_tensor **grads) {
+  array a;
+  graft_status status =
+      graft_grad(roots->tensor, cotangents->tensor, roots->count, inputs->tensor, inputs->count, flags, grads);
+  if (status != GRAFT_OK) {
+    wrong(r, GRAD, what, inputs->index[0], graft_last_error());
+    return false;
+  }
+  for (uint32_t i = 0; i < inputs->count; i++)
+    if (find(r->file, r->key, "grad", inputs->index[i], &a)) compare(r, GRAD, what, inputs->index[i], grads[i], &a);
+  return true;
 }
 
 /* Gradients of <gradient, direction> with respect to the inputs and the cotangents. */
@@ -236,51 +288,124 @@ static void check_second(row *r, const picked *inputs, const picked *cotangents,
   release(&directions);
 }
 
+/* --- what a gradient does not depend on: which others are asked for --- */
+
+/* The gradient of <gradient, direction> of one input by that input; NULL where there is none. */
+static graft_tensor *own_second(row *r, graft_tensor *grad, graft_tensor *input, uint32_t index) {
+  graft_tensor *second = NULL;
+  array a;
+  if (!grad || !graft_tensor_requires_grad(grad) || !find(r->file, r->key, "direction", index, &a)) return NULL;
+  graft_tensor *direction = from_array(&a);
+  if (graft_grad(&grad, &direction, 1, &input, 1, GRAFT_BACKWARD_RETAIN_GRAPH, &second) != GRAFT_OK)
+    wrong(r, GRAD2, "second gradient by input", index, graft_last_error());
+  graft_tensor_release(direction);
+  return second;
+}
+
+/* As what was computed beside the others, which PyTorch's arrays hold, has it. */
+static void compare_seconds(row *r, uint32_t index, graft_tensor *got, graft_tensor *beside) {
+  if (!got && !beside) return;
+  graft_tensor *some = beside ? beside : got;
+  array want = {.dtype = some->dtype, .ndim = some->ndim, .numel = graft_tensor_numel(some)};
+  memcpy(want.sizes, some->sizes, (size_t)some->ndim * sizeof *want.sizes);
+  char *data = calloc((size_t)want.numel + 1, dt_bytes(want.dtype)); /* none is one of zeros */
+  want.data = data;
+  if (beside && graft_tensor_to_host(beside, data) != GRAFT_OK)
+    wrong(r, GRAD2, "second gradient beside others", index, graft_last_error());
+  else
+    compare(r, GRAD2, "second gradient by input alone", index, got, &want);
+  free(data);
+}
+
+/* The same call once more with one input alone that requires a gradient, and cotangents that do not. */
+static void check_alone(const row *beside, uint32_t index, bool second, graft_tensor *second_beside) {
+  row r = opened(beside->file, beside->key, beside->line);
+  r.tally = beside->tally;
+  picked inputs = {0}, roots = {0}, cotangents = {0};
+  graft_tensor *plain = NULL, *grad = NULL, *own = NULL;
+  graft_status status = run(&r, index);
+  pick(&inputs, index, r.call.tensors[index]);
+  if (status == GRAFT_OK)
+    pick_roots(&r, &roots, &cotangents);
+  else
+    wrong(&r, GRAD, "call for input alone", index, graft_last_error());
+  if (status == GRAFT_OK)
+    check_first(&r, "gradient of input alone", &roots, &cotangents, &inputs, GRAFT_BACKWARD_RETAIN_GRAPH, &plain);
+  if (status == GRAFT_OK && second &&
+      check_first(&r, "gradient, with a graph, of input alone", &roots, &cotangents, &inputs,
+                  GRAFT_BACKWARD_CREATE_GRAPH, &grad)) {
+    own = own_second(&r, grad, inputs.tensor[0], index);
+    compare_seconds(&r, index, own, second_beside);
+  }
+  graft_tensor_release(plain), graft_tensor_release(grad), graft_tensor_release(own);
+  release(&cotangents);
+  closed(&r);
+}
+
+/* A gradient is the sum of those by one output each. */
+static void check_roots_alone(row *r, const picked *roots, const picked *cotangents, const picked *inputs) {
+  array a;
+  for (uint32_t i = 0; i < inputs->count; i++) {
+    if (!find(r->file, r->key, "grad", inputs->index[i], &a)) continue;
+    graft_tensor *total = NULL, *part = NULL, *sum = NULL;
+    graft_status status = GRAFT_OK;
+    for (uint32_t k = 0; status == GRAFT_OK && k < roots->count; k++) {
+      status = graft_grad(&roots->tensor[k], &cotangents->tensor[k], 1, &inputs->tensor[i], 1,
+                          GRAFT_BACKWARD_RETAIN_GRAPH, &part);
+      if (status == GRAFT_OK && total && part) {
+        status = graft_op_add_Tensor(total, part, graft_scalar_int(1), &sum);
+        graft_tensor_release(total), graft_tensor_release(part);
+        total = sum;
+      } else if (part) {
+        total = part;
+      }
+      part = sum = NULL;
+    }
+    if (status == GRAFT_OK)
+      compare(r, GRAD, "sum by outputs of the gradient", inputs->index[i], total, &a);
+    else
+      wrong(r, GRAD, "gradient by one output", inputs->index[i], graft_last_error());
+    graft_tensor_release(total);
+  }
+}
+
 static void check_gradients(row *r) {
-  picked inputs = {0}, cotangents = {0};
-  graft_tensor *roots[MOST], *grads[MOST] = {NULL};
+  picked inputs = {0}, roots = {0}, cotangents = {0};
+  graft_tensor *grads[MOST] = {NULL}, *plain[MOST] = {NULL}, *seconds[MOST] = {NULL};
   array a;
   bool second = false;
   for (uint32_t i = 0; i < r->call.ntensors; i++) {
     if (is_active(r, i)) pick(&inputs, i, r->call.tensors[i]);
     second = second || find(r->file, r->key, "direction", i, &a);
   }
-  for (uint32_t i = 0; i < r->nouts; i++) {
-    if (!find(r->file, r->key, "cotangent", i, &a) || !r->outs[i]) continue;
-    roots[cotangents.count] = r->outs[i];
-    pick(&cotangents, i, from_array(&a));
-    if (second) graft_tensor_set_requires_grad(cotangents.tensor[cotangents.count - 1], true);
+  pick_roots(r, &roots, &cotangents);
+  if (inputs.count && roots.count) {
+    check_first(r, "gradient", &roots, &cotangents, &inputs, GRAFT_BACKWARD_RETAIN_GRAPH, plain);
+    if (roots.count > 1) check_roots_alone(r, &roots, &cotangents, &inputs);
+    for (uint32_t i = 0; second && i < cotangents.count; i++)
+      graft_tensor_set_requires_grad(cotangents.tensor[i], true);
+    if (second &&
+        check_first(r, "gradient, with a graph,", &roots, &cotangents, &inputs, GRAFT_BACKWARD_CREATE_GRAPH, grads)) {
+      for (uint32_t i = 0; i < inputs.count; i++)
+        seconds[i] = own_second(r, grads[i], inputs.tensor[i], inputs.index[i]);
+      check_second(r, &inputs, &cotangents, grads);
+    }
+    for (uint32_t i = 0; i < inputs.count; i++) check_alone(r, inputs.index[i], second, seconds[i]);
   }
-  if (inputs.count && cotangents.count) {
-    graft_status status = graft_grad(roots, cotangents.tensor, cotangents.count, inputs.tensor, inputs.count,
-                                     second ? GRAFT_BACKWARD_CREATE_GRAPH : 0, grads);
-    if (status != GRAFT_OK) wrong(r, GRAD, "gradient", 0, graft_last_error());
-    for (uint32_t i = 0; status == GRAFT_OK && i < inputs.count; i++)
-      if (find(r->file, r->key, "grad", inputs.index[i], &a))
-        compare(r, GRAD, "gradient", inputs.index[i], grads[i], &a);
-    if (status == GRAFT_OK && second) check_second(r, &inputs, &cotangents, grads);
+  for (uint32_t i = 0; i < inputs.count; i++) {
+    graft_tensor_release(grads[i]), graft_tensor_release(plain[i]), graft_tensor_release(seconds[i]);
   }
-  for (uint32_t i = 0; i < inputs.count; i++) graft_tensor_release(grads[i]);
   release(&cotangents);
 }
 
 static void check_row(row *r) {
-  graft_status status = txt_make(&r->call, graft_device_reference(), fill, r);
-  for (uint32_t i = 0; status == GRAFT_OK && i < r->call.ntensors; i++)
-    if (is_active(r, i)) status = graft_tensor_set_requires_grad(r->call.tensors[i], true);
-  graft_meta metas[MOST];
-  if (status == GRAFT_OK)
-    status = graft_infer(r->call.schema->id, r->call.args, r->call.nargs, metas, sizeof *metas, MOST, &r->nouts);
-  if (status == GRAFT_OK) status = graft_call(r->call.schema->id, r->call.args, r->call.nargs, r->outs, r->nouts);
-  if (status != GRAFT_OK) return wrong(r, VALUE, "call", 0, graft_last_error());
+  if (run(r, ALL) != GRAFT_OK) return wrong(r, VALUE, "call", 0, graft_last_error());
   check_values(r);
   check_gradients(r);
 }
 
 static void judge_row(const values_file *file, const char *key, const char *line) {
-  row r = {.file = file, .key = key, .line = line};
-  fixture_current = line;
-  ck_assert_msg(txt_parse_call(line, NULL, &r.call) == GRAFT_OK, "%s", graft_last_error());
+  row r = opened(file, key, line);
   if (fixture_wanted(r.call.schema)) {
     r.tally = fixture_tally_of(r.call.schema);
     if (fixture_has_rule(r.call.schema))
@@ -288,8 +413,7 @@ static void judge_row(const values_file *file, const char *key, const char *line
     else
       r.tally->disagreed[0]++;
   }
-  for (uint32_t i = 0; i < r.nouts; i++) graft_tensor_release(r.outs[i]);
-  txt_free(&r.call);
+  closed(&r);
 }
 
 static void judge_file(const char *path) {
