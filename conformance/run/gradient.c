@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "conformance/judge/tolerance.h"
+#include "conformance/run/attempt.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
 #include "conformance/run/condition.h"
@@ -79,7 +80,7 @@ static graft_status cf_forward_backward(cf_vjp *v, const cf_pass *p) {
   graft_status s = GRAFT_OK;
   for (uint32_t i = 0; i < v->call->ntensors && s == GRAFT_OK; i++)
     if (v->wants[i]) s = graft_tensor_set_requires_grad(p->in[i], true);
-  graft_generator_set_state(graft_generator_default(p->device), CF_PHILOX_SEED, CF_PHILOX_OFFSET);
+  cf_seed_generator(p->device, v->call);
   bool before = graft_grad_mode_set(true);
   if (s == GRAFT_OK) s = graft_call(v->call->schema->id, p->args, v->call->schema->nargs, outs, v->nouts);
   if (p->route) *p->route = (uint8_t)dsp_last_route();
@@ -381,6 +382,7 @@ static void cf_shift(cf_call *call, const cf_array *directions, long double h) {
 
 static bool cf_shifted_forward(cf_vjp *v, const cf_array *directions, long double h, cf_array *outs) {
   cf_shift(v->call, directions, h);
+  cf_seed_generator(graft_device_reference(), v->call); /* the same draws each time */
   graft_status s = cf_oracle_run(v->call, CF_AS_IS, false, v->nouts, outs, NULL);
   cf_shift(v->call, directions, -h);
   return s == GRAFT_OK || cf_fail(v->result, "the oracle: %s", graft_last_error());
@@ -401,7 +403,7 @@ static graft_status cf_adjoint_cotangent(void *context, uint32_t out, graft_tens
   graft_status s = cf_make_cotangent(v, out, like);
   if (s != GRAFT_OK) return s;
   for (int64_t i = 0; i < v->g[out].numel; i++) v->g[out].v[i].re = (double)v->g[out].v[i].re;
-  return cf_oracle_tensor(&v->g[out], CF_AS_IS, (cf_precision){.doubles = cf_precision_of(v->call).doubles}, g);
+  return cf_oracle_tensor(&v->g[out], CF_AS_IS, cf_precision_of(v->call), g);
 }
 
 /* Directions to move the inputs in. */
@@ -438,7 +440,8 @@ static void cf_judge_adjoint(cf_result *result, const cf_product *left, const cf
 }
 
 void cf_run_adjoint(cf_call *call, cf_result *result) {
-  const long double h = cf_precision_of(call).doubles ? 0x1p-20L : 1e-9L;
+  const cf_precision precision = cf_precision_of(call);
+  const long double h = precision.doubles || precision.native ? 0x1p-20L : 1e-9L;
   cf_vjp *v = cf_vjp_new(NULL, call, result);
   if (!v) return;
   cf_array *u = v->terms, *plus = v->ones, *minus = v->got;

@@ -229,7 +229,7 @@ static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   if (!op->grad.phases) cf_offer(w, cf_max_level(level, w->text_level)); /* one number does not turn with anything */
   w->c.mode = CF_ADJOINT; /* of the oracle alone: once, with values of f64, which hardly ever tie */
   bool finest = w->c.dtype == GRAFT_F64 || (dtype_rank == 0 && !(op->dtypes & CF_BIT(F64)));
-  if (finest && !(op->flags & (CF_NATIVE | CF_NO_ADJOINT))) cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
+  if (finest && !(op->flags & CF_NO_ADJOINT)) cf_offer(w, cf_max_level(CF_MUSTPASS, w->text_level));
   w->c.mode = CF_VJP;
   for (int layout = CF_TRANSPOSED; layout <= CF_EXPANDED && !(op->flags & CF_FLAT); layout++) {
     w->c.layout = (uint8_t)layout;
