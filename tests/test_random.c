@@ -1,7 +1,10 @@
 /* Random numbers: Philox itself, and how words become numbers, as graft/abi/exec.h says. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "conformance/text/text.h"
 #include "graft/runtime.h"
 #include "ops/core/op.h"
 #include "ops/core/ref.h"
@@ -148,6 +151,88 @@ START_TEST(streams_go_on) {
   int64_t none = 0;
   fx_rand(&s, &none, 1, GRAFT_F32, cpu);
   ck_offset(40);
+}
+END_TEST
+
+/* How many words a call takes, of an op in a dtype: each number has one, in f64 two, and a complex one has those of
+ * both parts; by whole blocks of four. A call that went on by less would share its words with the next one. */
+enum { OF_DTYPE, OF_REAL, TWO, FOUR };
+static const struct drawing {
+  const char *line; /* T the dtype, N how many */
+  int words;
+  bool of_complex;
+} drawings[] = {{"aten::rand [N] dtype=T", OF_DTYPE, true},
+                {"aten::randn [N] dtype=T", OF_DTYPE, true},
+                {"aten::normal.float_float 0.0 1.0 [N] dtype=T", OF_DTYPE, true},
+                {"aten::uniform T[N]", OF_DTYPE, true},
+                {"prims::uniform [N] low=0 high=1 dtype=T stride=[1]", OF_DTYPE, true},
+                {"aten::exponential T[N]", OF_DTYPE, false},
+                {"aten::cauchy T[N]", OF_DTYPE, false},
+                {"aten::geometric T[N] 0.5", OF_DTYPE, false},
+                {"aten::log_normal T[N]", OF_DTYPE, false},
+                {"aten::bernoulli.p T[N] 0.5", OF_DTYPE, false},
+                {"aten::bernoulli.Tensor T[N] f32[N]", OF_DTYPE, false},
+                {"aten::native_dropout T[N] 0.5 true", OF_REAL, true},
+                {"aten::native_dropout T[N] 0.5 _", OF_REAL, true},
+                {"aten::rrelu_with_noise T[N] T[N] 0.125 0.5 true", OF_DTYPE, false},
+                {"aten::random.from T[N] 0 100", TWO, false},
+                {"aten::randint.low 0 100 [N] dtype=T", TWO, false},
+                {"aten::multinomial T[N,3] 1", TWO, false},
+                {"aten::_standard_gamma T[N]", FOUR, false}};
+
+static void write_line(char *to, const char *line, graft_dtype dtype, int n) {
+  for (; *line; line++) {
+    if (*line == 'T' && strncmp(line, "Tensor", 6) != 0)
+      to += sprintf(to, "%s", graft_dtype_name(dtype));
+    else if (*line == 'N')
+      to += sprintf(to, "%d", n);
+    else
+      *to++ = *line;
+  }
+  *to = 0;
+}
+
+static graft_status ones(void *context, uint32_t index, graft_tensor *tensor) {
+  (void)context, (void)index;
+  graft_tensor *filled = fx_filled(&s, tensor, tensor->ndim, tensor->sizes, 1, tensor->dtype);
+  return filled ? graft_tensor_copy(tensor, filled) : s.status;
+}
+
+static void draw(const char *line) {
+  txt_call call;
+  graft_tensor *outs[OP_MAX_OUTS] = {NULL};
+  graft_meta metas[OP_MAX_OUTS];
+  uint32_t n = 0;
+  ck_assert_msg(!txt_parse_call(line, NULL, &call) && !txt_make(&call, cpu, ones, NULL), "%s", graft_last_error());
+  graft_status status = graft_infer(call.schema->id, call.args, call.nargs, metas, sizeof *metas, OP_MAX_OUTS, &n);
+  if (!status) status = graft_call(call.schema->id, call.args, call.nargs, outs, n);
+  ck_assert_msg(!status, "%s: %s", line, graft_last_error());
+  for (uint32_t i = 0; i < n; i++) graft_tensor_release(outs[i]);
+  txt_free(&call);
+}
+
+START_TEST(calls_go_on_by_their_words) {
+  static const graft_dtype dtypes[] = {GRAFT_F16, GRAFT_BF16, GRAFT_F32, GRAFT_F64, GRAFT_C64, GRAFT_C128};
+  static const int counts[] = {1, 3, 5, 9};
+  const struct drawing *d = &drawings[_i];
+  for (int i = 0; i < ROWS(dtypes); i++) {
+    graft_dtype real = dt_real(dtypes[i]);
+    if (dt_is_complex(dtypes[i]) && !d->of_complex) continue;
+    int each = real == GRAFT_F64 ? 2 : 1;
+    if (d->words == OF_DTYPE && dt_is_complex(dtypes[i])) each *= 2;
+    if (d->words == TWO) each = 2;
+    if (d->words == FOUR) each = 4;
+    for (int k = 0; k < ROWS(counts); k++) {
+      char line[128];
+      write_line(line, d->line, dtypes[i], counts[k]);
+      seed(1, 8);
+      draw(line);
+      uint64_t seen, offset, expected = 8 + (uint64_t)(counts[k] * each + 3) / 4 * 4;
+      graft_generator_state(graft_generator_default(cpu), &seen, &offset);
+      ck_assert_msg(offset == expected, "%s: from 8 to %llu, expected %llu", line, (unsigned long long)offset,
+                    (unsigned long long)expected);
+    }
+  }
 }
 END_TEST
 
@@ -311,6 +396,12 @@ END_TEST
 /* clang-format off */
 
 int main(void) {
-  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated), ONCE(streams_go_on), ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys), ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below), ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half), ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights), ONCE(gamma_variates), {0}};
+  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated),
+                              ONCE(streams_go_on), EACH(calls_go_on_by_their_words, ROWS(drawings)),
+                              ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys),
+                              ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below),
+                              ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half),
+                              ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights),
+                              ONCE(gamma_variates), {0}};
   return run_suite("random", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});
 }
