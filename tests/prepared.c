@@ -13,10 +13,11 @@ static const char *fixtures_folder;
 typedef struct argument {
   bool was_negative, is_negative;   /* a number or an item of a list */
   bool was_absent, is_absent;       /* without a default */
-  bool was_empty, is_empty;         /* a list */
+  bool was_empty, is_empty;         /* a list; of tensors, all absent */
   bool was_unordered, is_unordered; /* a list, neither ascending nor descending repeats */
   bool was_short, is_short;         /* a list with fewer items than its length in the schema, or than spatial dims */
   bool is_long;                     /* or with more */
+  bool is_other;                    /* a dtype, than the first output's */
 } argument;
 
 typedef struct op {
@@ -34,7 +35,7 @@ static op *op_for(const op_schema *schema) {
 }
 
 static bool is_list(uint8_t kind) {
-  return kind == OPK_INTS || kind == OPK_FLOATS || kind == OPK_SCALARS;
+  return kind == OPK_INTS || kind == OPK_FLOATS || kind == OPK_SCALARS || kind == OPK_TENSORS;
 }
 
 /* How many items a list has when it is whole; -1: any number. */
@@ -63,38 +64,55 @@ static bool is_unordered(const graft_value *v) {
   return false;
 }
 
-static void note_argument(argument *a, const op_call *call, int i, const graft_value *given, const graft_value *now) {
+static bool is_empty(const graft_value *v) {
+  if (v->kind == GRAFT_VALUE_NONE) return false;
+  for (uint32_t i = 0; v->kind == GRAFT_VALUE_TENSORS && i < v->count; i++) {
+    if (v->as.tensors[i]) return false;
+  }
+  return v->kind == GRAFT_VALUE_TENSORS || v->count == 0;
+}
+
+/* As a slot gets it. */
+static void note_prepared(argument *a, const op_call *call, int i) {
   const op_arg *arg = &call->schema->args[i];
-  bool absent = given->kind == GRAFT_VALUE_NONE;
-  bool list = is_list(arg->kind);
-  int64_t whole = list ? whole_length(call, arg) : -1;
+  const graft_value *now = &call->args[i];
   a->is_negative |= has_negative(now);
   a->is_unordered |= is_unordered(now);
   a->is_absent |= now->kind == GRAFT_VALUE_NONE;
-  if (list && now->kind != GRAFT_VALUE_NONE) {
-    a->is_empty |= now->count == 0;
-    a->is_short |= now->count < whole;
-    a->is_long |= whole >= 0 && now->count > whole;
-  }
-  if (absent) {
+  a->is_other |= now->kind != GRAFT_VALUE_DTYPE || now->as.dtype != call->out[0].dtype;
+  if (!is_list(arg->kind) || now->kind == GRAFT_VALUE_NONE) return;
+  a->is_empty |= is_empty(now);
+  if (arg->kind == OPK_TENSORS) return;
+  int64_t whole = whole_length(call, arg);
+  a->is_short |= now->count < whole;
+  a->is_long |= whole >= 0 && now->count > whole;
+}
+
+/* As it was given. */
+static void note_given(argument *a, const op_call *call, int i, const graft_value *given) {
+  const op_arg *arg = &call->schema->args[i];
+  if (given->kind == GRAFT_VALUE_NONE) {
     a->was_absent |= !arg->fallback;
     return;
   }
   a->was_negative |= has_negative(given);
   a->was_unordered |= is_unordered(given);
-  a->was_empty |= list && given->count == 0;
-  a->was_short |= list && given->count < whole;
+  a->was_empty |= is_list(arg->kind) && is_empty(given);
+  a->was_short |= is_list(arg->kind) && arg->kind != OPK_TENSORS && given->count < whole_length(call, arg);
 }
 
+/* What is always decomposed reaches no slot. */
 static void note_call(const op_schema *schema, const graft_value *args) {
   dsp_room room;
   arena lists = ARENA_IN(room.bytes);
   op_call made = {.lists = &lists};
   if (!dsp_infer(&made, schema, args, schema->nargs)) {
     op *o = op_for(schema);
-    o->calls++;
-    for (int i = 0; i < schema->nargs; i++) note_argument(&o->args[i], &made, i, &args[i], &made.args[i]);
-    for (uint32_t i = 0; i < schema->nrets; i++) o->unwanted[i] |= i >= made.nouts || !made.out_wanted[i];
+    for (int i = 0; i < schema->nargs; i++) note_given(&o->args[i], &made, i, &args[i]);
+    o->calls += !made.decompose_only;
+    for (int i = 0; !made.decompose_only && i < schema->nargs; i++) note_prepared(&o->args[i], &made, i);
+    for (uint32_t i = 0; !made.decompose_only && i < schema->nrets; i++)
+      o->unwanted[i] |= i >= made.nouts || !made.out_wanted[i];
   }
   arena_free(&lists);
 }
@@ -158,6 +176,7 @@ static void note_variants(const op_schema *schema, const graft_value *args) {
     graft_value other = args[i];
     if (other.kind == GRAFT_VALUE_INTS) vary_list(schema, args, i);
     if (other.kind == GRAFT_VALUE_MASK) vary_mask(schema, args, i);
+    if (other.kind == GRAFT_VALUE_TENSORS) note_with(schema, args, i, (graft_value){.kind = GRAFT_VALUE_TENSORS});
     if (other.kind == GRAFT_VALUE_INT && is_dim(other.as.i, rank_of(schema, args))) {
       other.as.i -= rank_of(schema, args);
       note_with(schema, args, i, other);
@@ -240,6 +259,7 @@ static void facts_of(const op *o, int i, char *words) {
   add_fact(words, a->was_negative && !a->is_negative, "none negative");
   add_fact(words, a->was_unordered && !a->is_unordered, "ascending");
   add_fact(words, a->was_absent && !a->is_absent, "never absent");
+  add_fact(words, a->was_absent && !a->is_other && arg->kind == OPK_DTYPE, "that of out");
   add_fact(words, (a->was_empty || a->was_absent) && is_list(arg->kind) && !a->is_absent && !a->is_empty,
            "never empty");
   add_fact(words, a->was_short && !a->is_short && !a->is_long, arg->bytes ? "at full length" : "one a spatial dim");

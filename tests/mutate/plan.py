@@ -34,6 +34,7 @@ SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
+PREPARED = "prepared"  # what the op headers say that rules do with arguments
 LARGEST = "pointwise"  # of mustpass two fifths
 SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
 EXCLUDED = ["*/generated/*"]
@@ -136,7 +137,7 @@ class Graft:
         return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl"]
 
     def tests_built(self, path):
-        targets = [*SDK_TESTS, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
+        targets = [*SDK_TESTS, PREPARED, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
         return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets], only_builds=True)
 
     def environment(self, path):
@@ -195,7 +196,7 @@ class Graft:
         # Of mustpass. What families share meets many ops in a part of it, and so does what the largest family's ops share.
         most = [*of_family, *(["--shard", "1/8"] if family in (None, LARGEST) else [])]
         if path.startswith("sdk/"):
-            return self.sdk_checks(of_family, of_family or most, most)
+            return self.sdk_checks(path, of_family, of_family or most, most)
         # A row of the pointwise table is one op's, a function in front of its kernels that of some.
         ops = reach.ops_of(self.tree, path, line) if line and kind_of(path) in ("cl", "table") else None
         cases = self.opencl_cases(of_family, ["--op", reach.globs_of(ops)] if ops else most, few=ops is not None)
@@ -228,13 +229,19 @@ class Graft:
         build = shlex.join(["ninja", "-C", folder, "graft_cli", *SDK_TESTS, "async"])
         return Check("sanitized", ["sh", "-c", f"{{ test -e {folder}/build.ninja || {configure}; }} && {build}"], only_builds=True)
 
-    def sdk_checks(self, of_family, most, most_of_opencl):
+    def prepared(self, path):
+        """Relative, as each tree has it."""
+        built = os.path.relpath(self.build / "tests" / PREPARED, self.tree)
+        return Check(PREPARED, ["tests/prepared.sh", built], after=(self.tests_built(path),))
+
+    def sdk_checks(self, path, of_family, most, most_of_opencl):
         sanitized = self.sanitized_build()
         there = {"build": self.sanitized, "environment": SANITIZED, "after": (sanitized,)}
         # Nothing here changes a kernel's text: what the driver has compiled serves all mutants, those of other kinds, too.
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
-                *self.tests(SDK_TESTS), self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl),
+                *self.tests(SDK_TESTS), self.prepared(path),
+                self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl),
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),
                 self.conformance("opencl", "opencl", "--level", "mustpass", *most_of_opencl,

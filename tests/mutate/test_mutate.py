@@ -488,6 +488,15 @@ class Checks(unittest.TestCase):
             self.assertEqual({check.environment.get("GRAFT_OPENCL_KERNELS") for check in both}, {"cpu", "gpu", None})
             self.assertNotIn("--expect", own[0].command)
 
+    def test_rules_are_held_to_what_the_op_headers_say(self):
+        with tempfile.TemporaryDirectory() as tree:
+            project = plan.Graft(tree, f"{tree}/build")
+            checks = project.checks("sdk/ops/scan/scan.c")
+            at = next(i for i, check in enumerate(checks) if check.name == plan.PREPARED)
+            self.assertEqual(checks[at].command, ["tests/prepared.sh", "build/tests/prepared"])
+            self.assertIn(checks[at].after[0], checks[:at])
+            self.assertIn(plan.PREPARED, checks[at].after[0].command)
+
     def test_only_the_checks_that_are_asked_for(self):
         with tempfile.TemporaryDirectory() as tree:
             path = "reference_backend_opencl/kernels/scan/scan.cl"

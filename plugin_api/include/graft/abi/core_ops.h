@@ -201,7 +201,7 @@ typedef graft_status (*graft_softmax_fn)(const graft_exec *exec, const graft_arg
 
 /* aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
  * pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor
- * Prepared: elementwise; self broadcast; dtype never absent. */
+ * Prepared: elementwise; self broadcast; dtype never absent, that of out. */
 typedef struct graft_args_to_copy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -332,7 +332,7 @@ typedef graft_status (*graft_any_dims_fn)(const graft_exec *exec, const graft_ar
 
 /* aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None,
  * Device? device=None, bool? pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_arange_start_step {
   graft_args head;
   const graft_scalar *start;
@@ -716,7 +716,7 @@ typedef struct graft_args_cosh {
 typedef graft_status (*graft_cosh_fn)(const graft_exec *exec, const graft_args_cosh *args) GRAFT_NOEXCEPT;
 
 /* aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative; dtype never absent. */
+ * Prepared: self promoted; dim none negative; dtype never absent, that of out. */
 typedef struct graft_args_cumsum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -738,7 +738,7 @@ typedef struct graft_args_div_Scalar {
 typedef graft_status (*graft_div_Scalar_fn)(const graft_exec *exec, const graft_args_div_Scalar *args) GRAFT_NOEXCEPT;
 
 /* aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor
- * Prepared: elementwise; self broadcast and promoted. */
+ * Prepared: elementwise; self broadcast and promoted; rounding_mode never absent. */
 typedef struct graft_args_div_Scalar_mode {
   graft_args head;
   const graft_tensor_desc *self;
@@ -761,7 +761,7 @@ typedef struct graft_args_div_Tensor {
 typedef graft_status (*graft_div_Tensor_fn)(const graft_exec *exec, const graft_args_div_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
- * Prepared: elementwise; self, other broadcast and promoted. */
+ * Prepared: elementwise; self, other broadcast and promoted; rounding_mode never absent. */
 typedef struct graft_args_div_Tensor_mode {
   graft_args head;
   const graft_tensor_desc *self;
@@ -914,7 +914,7 @@ typedef graft_status (*graft_fmod_Tensor_fn)(const graft_exec *exec, const graft
 
 /* aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
  * bool? pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_full {
   graft_args head;
   graft_int_list size;
@@ -927,7 +927,7 @@ typedef graft_status (*graft_full_fn)(const graft_exec *exec, const graft_args_f
 
 /* aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
  * bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_full_like {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1030,7 +1030,7 @@ typedef struct graft_args_hardtanh {
 typedef graft_status (*graft_hardtanh_fn)(const graft_exec *exec, const graft_args_hardtanh *args) GRAFT_NOEXCEPT;
 
 /* aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
- * Prepared: self promoted; indices as indices. */
+ * Prepared: self promoted; indices as indices; indices never empty. */
 typedef struct graft_args_index_Tensor {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1300,7 +1300,7 @@ typedef struct graft_args_maximum {
 typedef graft_status (*graft_maximum_fn)(const graft_exec *exec, const graft_args_maximum *args) GRAFT_NOEXCEPT;
 
 /* aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dtype never absent. */
+ * Prepared: self promoted; dtype never absent, that of out. */
 typedef struct graft_args_mean {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1311,7 +1311,7 @@ typedef struct graft_args_mean {
 typedef graft_status (*graft_mean_fn)(const graft_exec *exec, const graft_args_mean *args) GRAFT_NOEXCEPT;
 
 /* aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent, that of out. */
 typedef struct graft_args_mean_dim {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1541,7 +1541,7 @@ typedef graft_status (*graft_pow_Tensor_Tensor_fn)(const graft_exec *exec,
                                                    const graft_args_pow_Tensor_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dtype never absent. */
+ * Prepared: self promoted; dtype never absent, that of out. */
 typedef struct graft_args_prod {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1552,7 +1552,7 @@ typedef struct graft_args_prod {
 typedef graft_status (*graft_prod_fn)(const graft_exec *exec, const graft_args_prod *args) GRAFT_NOEXCEPT;
 
 /* aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative; dtype never absent. */
+ * Prepared: self promoted; dim none negative; dtype never absent, that of out. */
 typedef struct graft_args_prod_dim_int {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1567,7 +1567,7 @@ typedef graft_status (*graft_prod_dim_int_fn)(const graft_exec *exec,
 
 /* aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None)
  * -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_rand {
   graft_args head;
   graft_int_list size;
@@ -1580,7 +1580,7 @@ typedef graft_status (*graft_rand_fn)(const graft_exec *exec, const graft_args_r
 
 /* aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
  * pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_randn {
   graft_args head;
   graft_int_list size;
@@ -1728,7 +1728,7 @@ typedef graft_status (*graft_rsqrt_fn)(const graft_exec *exec, const graft_args_
 
 /* aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
  * pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_scalar_tensor {
   graft_args head;
   const graft_scalar *s;
@@ -1903,7 +1903,7 @@ typedef struct graft_args_sub_Tensor {
 typedef graft_status (*graft_sub_Tensor_fn)(const graft_exec *exec, const graft_args_sub_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent, that of out. */
 typedef struct graft_args_sum_dim_IntList {
   graft_args head;
   const graft_tensor_desc *self;

@@ -809,7 +809,7 @@ typedef struct graft_args_prims_pow {
 typedef graft_status (*graft_prims_pow_fn)(const graft_exec *exec, const graft_args_prims_pow *args) GRAFT_NOEXCEPT;
 
 /* prims::prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor
- * Prepared: inp promoted; dims none negative, ascending, never absent; output_dtype never absent. */
+ * Prepared: inp promoted; dims none negative, ascending, never absent; output_dtype never absent, that of out. */
 typedef struct graft_args_prims_prod {
   graft_args head;
   const graft_tensor_desc *inp;

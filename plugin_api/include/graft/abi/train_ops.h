@@ -127,7 +127,7 @@ typedef graft_status (*graft_embedding_bag_backward_fn)(const graft_exec *exec,
                                                         const graft_args_embedding_bag_backward *args) GRAFT_NOEXCEPT;
 
 /* aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor
- * Prepared: self promoted; dim none negative. */
+ * Prepared: self promoted; dim none negative, never empty; normalization none negative. */
 typedef struct graft_args_fft_c2c {
   graft_args head;
   const graft_tensor_desc *self;
@@ -254,7 +254,7 @@ typedef graft_status (*graft_fused_sgd_fn)(const graft_exec *exec, const graft_a
 
 /* aten::_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) ->
  * Tensor
- * Prepared: self, values promoted; indices as indices. */
+ * Prepared: self, values promoted; indices as indices; indices never empty. */
 typedef struct graft_args_index_put_impl {
   graft_args head;
   const graft_tensor_desc *self;
@@ -760,7 +760,7 @@ typedef graft_status (*graft_clamp_min_Tensor_fn)(const graft_exec *exec,
                                                   const graft_args_clamp_min_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative; dtype never absent. */
+ * Prepared: self promoted; dim none negative; dtype never absent, that of out. */
 typedef struct graft_args_cumprod {
   graft_args head;
   const graft_tensor_desc *self;
@@ -841,7 +841,7 @@ typedef graft_status (*graft_exponential_fn)(const graft_exec *exec, const graft
 
 /* aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool?
  * pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_eye_m {
   graft_args head;
   int64_t n;
@@ -1269,7 +1269,7 @@ typedef graft_status (*graft_linalg_vector_norm_fn)(const graft_exec *exec,
 
 /* aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device?
  * device=None, bool? pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_linspace {
   graft_args head;
   const graft_scalar *start;
@@ -2875,7 +2875,7 @@ typedef struct graft_args_int_mm {
 typedef graft_status (*graft_int_mm_fn)(const graft_exec *exec, const graft_args_int_mm *args) GRAFT_NOEXCEPT;
 
 /* aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative; dtype never absent. */
+ * Prepared: self promoted; dim none negative; dtype never absent, that of out. */
 typedef struct graft_args_safe_softmax {
   graft_args head;
   const graft_tensor_desc *self;
@@ -2955,7 +2955,7 @@ typedef graft_status (*graft_scaled_dot_product_fused_attention_overrideable_bac
 
 /* aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor?
  * scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor
- * Prepared: out_dtype never absent. */
+ * Prepared: out_dtype never absent, that of out. */
 typedef struct graft_args_scaled_mm {
   graft_args head;
   const graft_tensor_desc *self;
@@ -3029,7 +3029,7 @@ typedef graft_status (*graft_log_normal_fn)(const graft_exec *exec, const graft_
 
 /* aten::normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None,
  * Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_normal_float_float {
   graft_args head;
   double mean;
@@ -3607,7 +3607,7 @@ typedef struct graft_args_nanmedian {
 typedef graft_status (*graft_nanmedian_fn)(const graft_exec *exec, const graft_args_nanmedian *args) GRAFT_NOEXCEPT;
 
 /* aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
- * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent. */
+ * Prepared: self promoted; dim none negative, ascending, never absent; dtype never absent, that of out. */
 typedef struct graft_args_nansum {
   graft_args head;
   const graft_tensor_desc *self;
@@ -4458,7 +4458,7 @@ typedef graft_status (*graft_fake_quantize_per_channel_affine_cachemask_fn)(
 
 /* aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, ScalarType? dtype=None, Layout? layout=None,
  * Device? device=None, bool? pin_memory=None) -> Tensor
- * Prepared: dtype never absent. */
+ * Prepared: dtype never absent, that of out. */
 typedef struct graft_args_logspace {
   graft_args head;
   const graft_scalar *start;
