@@ -63,7 +63,7 @@ static int64_t pick_mode(const srt_item *line, int64_t n) {
 
 static graft_status pick_lines(const ref_array *x, ref_split s, pick_fn pick, const graft_tensor_desc *values,
                                const graft_tensor_desc *indices) {
-  REF_OWNED ref_array y = ref_new(s.outer * s.inner, false), at = ref_new(s.outer * s.inner, false);
+  REF_OWNED ref_array y = ref_new(s.outer * s.inner, x->im != NULL), at = ref_new(s.outer * s.inner, false);
   srt_item *line = calloc((size_t)s.size + 1, sizeof *line);
   graft_status status = x->re && y.re && at.re && line ? GRAFT_OK : ref_no_memory();
   for (int64_t l = 0; !status && l < y.count; l++) {
@@ -73,6 +73,7 @@ static graft_status pick_lines(const ref_array *x, ref_split s, pick_fn pick, co
     int64_t rank = s.size ? pick(line, s.size) : 0;
     y.re[l] = s.size ? line[rank].value : NAN; /* of nothing */
     at.re[l] = (ref_real)line[rank].index;
+    if (y.im && s.size) y.im[l] = x->im[first + line[rank].index * s.inner]; /* of a tensor without dims: it alone */
   }
   if (!status) ref_write(values, &y);
   if (!status) ref_write(indices, &at);
