@@ -31,6 +31,9 @@ static const cf_op cf_indexing_ops[] = {
      CF_TEXTS("s T[33,17] size=600", "m T[33,17] size=40", "m T[5,3]=0 size=4 fill_value=7", "m T[1025] size=1025",
               "m T[] size=2", "s T[0,3] size=3 fill_value=-9", "m T[3,13,17] size=0"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    /* Tiles, the last one no whole one, and room for more than there is. */
+    {"aten::nonzero_static", CF_TEXTS("m T[5003] size=6000", "m T[3,11003] size=40000 fill_value=7"), CF_BIT(F32),
+     CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::masked_select",
      CF_TEXTS("s T[33,17] bool[33,17]", "m T[33,17] bool[17]", "m T[1025] bool[1025]", "s T[33] bool[33]=0",
               "m T[] bool[]", "m T[0] bool[0]", "m T[3,13,17] bool[13,1]", "f T[129,1025] bool[129,1025]"),

@@ -135,6 +135,7 @@ static void cf_g_sample(const cf_check *k, uint32_t in, long double *terms) {
 static const cf_op cf_grid_ops[] = {
     CF_SAMPLED(
         "grid_sampler_2d", "s T[2,3,5,7] T[2,4,6,2] 0 0 false", "m T[2,2,5,7] T[2,8,9,2] 0 0 false",
+        "m T[3,2,5,7] T[3,8,16,2] 0 1 false", /* whole stretches of 64 points */
         "m T[1,2,5,7] T[1,3,5,2] 0 1 true", "m T[1,2,5,7] T[1,3,5,2] 0 2 false", "s T[2,13,5,7] T[2,3,5,2] 0 0 false",
         "m T[2,13,5,7] T[2,3,5,2] 2 1 true", "m T[1,2,5,7] T[1,3,5,2] 1 0 false", "m T[1,2,5,7] T[1,3,5,2] 1 2 true",
         "m T[2,3,5,7] T[2,4,6,2] 2 0 true", "m T[1,2,5,7] T[1,3,5,2] 2 2 false", "f T[1,2,5,7] T[1,3,5,2] 0 0 true",
