@@ -106,6 +106,16 @@ START_TEST(of_half_types) {
 }
 END_TEST
 
+/* Memory that a kernel has no right to shows once the driver's optimizer has been at it: of rows that begin within a
+ * block. */
+START_TEST(of_optimized_rows) {
+  if (!device) return;
+  for (size_t p = 0; p < ROWS(programs_of); p++) {
+    if (programs_of[p].calls == rows) compare_drawn(&programs_of[p], GRAFT_F32, 7, 13);
+  }
+}
+END_TEST
+
 /* Numbers belong to places in the tensor, however elements lie beside them. What is to be dropped is contiguous where
  * its call is in a group. */
 START_TEST(of_any_layout) {
@@ -137,7 +147,12 @@ int main(void) {
                               ONCE(of_any_layout),
                               ONCE(of_f64_alone),
                               {0}};
+  const suite_test optimized[] = {ONCE(of_optimized_rows), {0}};
+  const suite_options cpus = {.timeout_s = 300, .setup = open_for_cpus},
+                      gpus = {.timeout_s = 300, .setup = open_for_gpus};
+  setenv("GRAFT_OPENCL_OPTIMIZE", "always", 1);
+  int failed = run_suite("opencl_draws_optimized", optimized, cpus);
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
-  const int failed = run_suite("opencl_draws", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
-  return run_suite("opencl_draws_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+  failed = run_suite("opencl_draws", tests, cpus) || failed;
+  return run_suite("opencl_draws_of_gpus", tests, gpus) || failed;
 }

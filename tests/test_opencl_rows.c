@@ -148,7 +148,8 @@ static const int64_t of_columns[][2] = {{3, 5}, {16, 7}, {205, 40}, {4205, 6}, {
 
 static bool teams; /* with a GPU's kernels */
 
-static void compare_program(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns) {
+/* `nodes`: that are in groups, with a GPU's kernels at least. */
+static void compare_sized(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns, uint32_t nodes) {
   graft_tensor *in[4];
   const uint32_t count = p->whole + p->rows;
   char name[96];
@@ -158,10 +159,14 @@ static void compare_program(const fused_program *p, graft_dtype dtype, int64_t r
                                   : "f64",
            (int)rows, (int)columns);
   for (uint32_t i = 0; i < count; i++) in[i] = sized(dtype, i < p->whole ? rows : 1, columns, i + 1);
-  const uint32_t least = teams && (rows == 1 || rows > 1000 || columns > 1000 || p->columns) ? 2 : p->teams;
-  const way w = {p->calls, NULL, count, p->outputs, teams ? least : p->nodes, 1, .at_least = teams};
+  const way w = {p->calls, NULL, count, p->outputs, nodes, 1, .at_least = teams};
   compare(name, &w, in, in);
   release_all(in, count);
+}
+
+static void compare_program(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns) {
+  const uint32_t least = rows == 1 || rows > 1000 || columns > 1000 || p->columns ? 2 : p->teams;
+  compare_sized(p, dtype, rows, columns, teams ? least : p->nodes);
 }
 
 START_TEST(rows_and_columns) {
@@ -178,6 +183,14 @@ START_TEST(other_dtypes) {
   if (!device) return;
   compare_program(&programs_of[_i], GRAFT_BF16, 5, 205);
   if (programs_of[_i].calls != layer_norm) compare_program(&programs_of[_i], GRAFT_F64, 4, 70); /* its variance */
+}
+END_TEST
+
+/* With a GPU's kernels work-items hold no line that is so long, and none is cut yet. */
+START_TEST(lines_that_are_not_held) {
+  if (!device) return;
+  const fused_program *p = &programs_of[_i];
+  if (p->teams == p->nodes) compare_sized(p, GRAFT_BF16, 3, 8 * 256 * 5 + 8, p->nodes);
 }
 END_TEST
 
@@ -212,6 +225,7 @@ int main(void) {
                               EACH(conversions_around_reductions, 2),
                               EACH(rows_and_columns, ROWS(programs_of)),
                               EACH(other_dtypes, ROWS(programs_of)),
+                              EACH(lines_that_are_not_held, ROWS(programs_of)),
                               {0}};
   const int failed = run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* these kernels take PoCL's optimizer long */

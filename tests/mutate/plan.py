@@ -18,10 +18,12 @@ KINDS = {  # how mutants are counted
 }
 QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
-GROUP_TESTS = {  # fused calls, of which conformance runs few: what of the families' code they meet
+GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: what of the families' code they meet
     "test_opencl_convolutions": ("pointwise", "convolution"),
     "test_opencl_epilogues": ("pointwise", "matmul"),
     "test_opencl_rows": ("pointwise", "reduction"),
+    "test_opencl_draws": ("pointwise",),
+    "test_opencl_sums": ("scan", "reduction", "matmul"),
     "test_opencl_groups": ("pointwise",),
     "test_opencl_chains": ("pointwise", "optimizer"),
 }

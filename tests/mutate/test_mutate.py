@@ -515,7 +515,7 @@ class Checks(unittest.TestCase):
                 return {check.name for check in tests(path)} & set(plan.GROUP_TESTS)
 
             self.assertEqual(groups("fft/fft.c"), set())
-            self.assertEqual(groups("matmul/tiles.cl"), {"test_opencl_epilogues"})
+            self.assertEqual(groups("matmul/tiles.cl"), {"test_opencl_epilogues", "test_opencl_sums"})
             self.assertEqual(groups("core/direct.c"), set(plan.GROUP_TESTS))
             failures = next(check for check in tests("fft/fft.c") if check.name == plan.FAILURES)
             self.assertEqual(failures.command[1:], ["fft"])
