@@ -54,6 +54,29 @@ static void adamw(graft_tensor **in, graft_tensor **out, const void *what) {
   INTO(p, FOREACH_ADDCDIV_SCALARLIST, LIST(p), LIST(m), LIST(root), numbers(rates()));
 }
 
+/* As optimizers with the option capturable have it: how many steps there were, and what follows from that, is a number
+ * of each tensor in memory. */
+static void capturable(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2, **v = in + 4, **steps = in + 6;
+  (void)out, (void)what;
+  INTO(steps, FOREACH_ADD_SCALAR, LIST(steps), NUMBER(1));
+  INTO(v, FOREACH_MUL_SCALAR, LIST(v), NUMBER(0.99));
+  INTO(v, FOREACH_ADDCMUL_SCALAR, LIST(v), LIST(g), LIST(g), NUMBER(0.01));
+  NEW(rate, FOREACH_POW_SCALARANDTENSOR, NUMBER(0.9), LIST(steps));
+  NEW(bias, FOREACH_POW_SCALARANDTENSOR, NUMBER(0.99), LIST(steps));
+  INTO(rate, FOREACH_SUB_SCALAR, LIST(rate), NUMBER(1));
+  INTO(bias, FOREACH_SUB_SCALAR, LIST(bias), NUMBER(1));
+  INTO(bias, FOREACH_NEG, LIST(bias));
+  INTO(rate, FOREACH_DIV_SCALAR, LIST(rate), NUMBER(0.01));
+  INTO(rate, FOREACH_RECIPROCAL, LIST(rate));
+  INTO(bias, FOREACH_SQRT, LIST(bias));
+  NEW(root, FOREACH_SQRT, LIST(v));
+  INTO(root, FOREACH_DIV_LIST, LIST(root), LIST(bias));
+  INTO(root, FOREACH_ADD_SCALAR, LIST(root), NUMBER(1e-8));
+  INTO(root, FOREACH_DIV_LIST, LIST(root), LIST(rate));
+  INTO(p, FOREACH_ADDCDIV_SCALAR, LIST(p), LIST(g), LIST(root), NUMBER(1));
+}
+
 /* The same, each result a list of its own, some of which come out. */
 static void functional(graft_tensor **in, graft_tensor **out, const void *what) {
   graft_tensor **p = in, **g = in + 2, **m = in + 4, **v = in + 6;
@@ -111,6 +134,33 @@ START_TEST(a_step_of_adamw) {
   if (!device) return;
   const way w = {adamw, NULL, 8, 0, 8, 1, .at_least = false};
   compare_lists("AdamW", &w, &kinds[_i]);
+}
+END_TEST
+
+/* Three lists, and the counts: tensors without dimensions. */
+static void fill_counted(graft_tensor **in, const kind *k) {
+  fill_lists(in, k, 3);
+  for (int i = 6; i < 8; i++) {
+    graft_tensor *one = tensor_of(k->dtypes[i % TENSORS], 1, 1);
+    in[i] = retained(CALL(ABS, T(CALL(SELECT_INT, T(one), INT(0), INT(0)))));
+    graft_tensor_release(one);
+  }
+  sweep();
+}
+
+static const kind counted[] = {
+    {{GRAFT_F32, GRAFT_F32}, {ELEMENTS, 33}}, {{GRAFT_F64, GRAFT_F64}, {17, 1}}, {{GRAFT_F16, GRAFT_F16}, {15, 40}}};
+
+/* Two kernels: of the counts, and of the parameters, which read a number for each of them. */
+START_TEST(a_step_that_counts_in_memory) {
+  if (!device) return;
+  const way w = {capturable, NULL, 8, 0, 16, 2, .at_least = false};
+  graft_tensor *in[RESULTS], *same[RESULTS];
+  fill_counted(in, &counted[_i]);
+  fill_counted(same, &counted[_i]);
+  compare("capturable", &w, in, same);
+  release_all(in, 8);
+  release_all(same, 8);
 }
 END_TEST
 
@@ -246,6 +296,7 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {EACH(a_step_of_adamw, ROWS(kinds)),
+                              EACH(a_step_that_counts_in_memory, ROWS(counted)),
                               EACH(lists_that_come_out_and_lists_that_do_not, ROWS(kinds)),
                               ONCE(whole_numbers),
                               ONCE(copies_that_convert),

@@ -98,6 +98,7 @@ static const struct flag_name {
     {GRAFT_CAP_PHILOX_STATE, "philox_state"},
     {GRAFT_CAP_HOST_CHECKS_INDICES, "host_checks_indices"},
     {GRAFT_CAP_MEMO_IGNORES_SCALARS, "memo_ignores_scalars"},
+    {GRAFT_CAP_EXPANDED_ITEMS, "expanded_items"},
 };
 
 /* "aten::abs strided expanded"; false where the backend has no slot of the op. */

@@ -138,6 +138,7 @@ static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
 /* Two items in each list. */
 #define CF_TWO                  "{T[33];T[3,5]}"
 #define CF_TWO_POSITIVE         "{T[33]+;T[3,5]+}"
+#define CF_ONES                 "{T[1];T[]}" /* an element for each */
 #define CF_STEPS                "{f32[]=3;f32[]=3}"
 #define CF_ADAM(level, numbers) level " " CF_TWO " " CF_TWO " " CF_TWO " " CF_TWO_POSITIVE " {} " CF_STEPS " " numbers
 #define CF_AMSGRAD(level, numbers) \
@@ -237,23 +238,35 @@ static const cf_op cf_optimizer_ops[] = {
     /* small and large ones lie in buffers of their own */
     CF_EACH("add.List", "m", CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0, "{T[3];T[600,600]} {T[3];T[600,600]}"),
     CF_EACH("add.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
+    CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_ONES),
     CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_DIFFERENCE, CF_TWO " " CF_TWO),
     CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_DIFFERENCE, CF_TWO " " CF_TWO " alpha=2"),
+    CF_EACH("sub.Scalar", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO " 2"),
+    CF_EACH("sub.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
     CF_EACH("mul.List", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " " CF_TWO),
     CF_EACH("mul.Scalar", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_MANY " 3"),
     CF_EACH("mul.ScalarList", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
     CF_EACH("mul.Tensor", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " T[]"),
     CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " " CF_TWO),
+    CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, "{T[33];T[1];T[];T[3,5]} {T[];T[1];T[];T[1]}"),
+    CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, CF_TWO " {T[];T[5]}"),
     CF_EACH("div.Scalar", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " 0.1"),
     CF_EACH("div.ScalarList", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " [0.1,3.0]"),
     CF_EACH("div.Tensor", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " T[]"),
     CF_EACH("addcmul.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO " 0.3"),
     CF_EACH("addcdiv.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_TWO " -0.5"),
+    CF_EACH("addcdiv.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_ONES " -0.5"),
     CF_EACH("addcdiv.ScalarList", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0,
             CF_TWO " " CF_TWO " " CF_TWO " [-0.5,0.3]"),
     CF_EACH("lerp.Scalar", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " 0.3"),
     CF_EACH("lerp.List", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO),
     CF_EACH("maximum.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
+    CF_EACH("clamp_min.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
+    CF_EACH("clamp_min.Scalar", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_MANY " 1"),
+    CF_EACH("clamp_min.ScalarList", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO " [1,2]"),
+    CF_EACH("clamp_max.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
+    CF_EACH("clamp_max.Scalar", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_MANY " 1"),
+    CF_EACH("clamp_max.ScalarList", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO " [1,2]"),
     CF_EACH("pow.ScalarAndTensor", "m", CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0, "2.5 " CF_TWO),
     {"aten::_amp_foreach_non_finite_check_and_unscale",
      CF_TEXTS("s " CF_TWO " f32[]=0 f32[]=0.25", "m " CF_MANY " f32[1]=0 f32[1]=0.5",

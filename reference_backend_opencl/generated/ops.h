@@ -631,10 +631,18 @@ enum {
   OCL_ID_csr_sampled_mm = GRAFT_OP_CSR_SAMPLED_MM,
   OCL_ID_rnn_layer = GRAFT_OP_RNN_LAYER,
   OCL_ID_rnn_layer_backward = GRAFT_OP_RNN_LAYER_BACKWARD,
+  OCL_ID_foreach_sub_Scalar = GRAFT_OP_FOREACH_SUB_SCALAR,
+  OCL_ID_foreach_sub_ScalarList = GRAFT_OP_FOREACH_SUB_SCALARLIST,
+  OCL_ID_foreach_clamp_min_List = GRAFT_OP_FOREACH_CLAMP_MIN_LIST,
+  OCL_ID_foreach_clamp_min_Scalar = GRAFT_OP_FOREACH_CLAMP_MIN_SCALAR,
+  OCL_ID_foreach_clamp_min_ScalarList = GRAFT_OP_FOREACH_CLAMP_MIN_SCALARLIST,
+  OCL_ID_foreach_clamp_max_List = GRAFT_OP_FOREACH_CLAMP_MAX_LIST,
+  OCL_ID_foreach_clamp_max_Scalar = GRAFT_OP_FOREACH_CLAMP_MAX_SCALAR,
+  OCL_ID_foreach_clamp_max_ScalarList = GRAFT_OP_FOREACH_CLAMP_MAX_SCALARLIST,
 };
 
 /* The number of an op, in its table, is its id modulo 10000; this is one more than the greatest. */
-enum { OCL_OP_NUMBERS = 354 };
+enum { OCL_OP_NUMBERS = 362 };
 
 #define OCL_SLOT_FUNCTION(op) graft_status ocl_op_##op(const graft_exec *exec, const graft_args_##op *args);
 OCL_SLOT_FUNCTION(adaptive_avg_pool2d)
@@ -1260,6 +1268,14 @@ OCL_SLOT_FUNCTION(csr_mm)
 OCL_SLOT_FUNCTION(csr_sampled_mm)
 OCL_SLOT_FUNCTION(rnn_layer)
 OCL_SLOT_FUNCTION(rnn_layer_backward)
+OCL_SLOT_FUNCTION(foreach_sub_Scalar)
+OCL_SLOT_FUNCTION(foreach_sub_ScalarList)
+OCL_SLOT_FUNCTION(foreach_clamp_min_List)
+OCL_SLOT_FUNCTION(foreach_clamp_min_Scalar)
+OCL_SLOT_FUNCTION(foreach_clamp_min_ScalarList)
+OCL_SLOT_FUNCTION(foreach_clamp_max_List)
+OCL_SLOT_FUNCTION(foreach_clamp_max_Scalar)
+OCL_SLOT_FUNCTION(foreach_clamp_max_ScalarList)
 /* clang-format on */
 
 #endif

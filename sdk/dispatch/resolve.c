@@ -60,7 +60,8 @@ static void add_input(resolver *r, uint32_t arg, int32_t item, const graft_value
   o->dtype = converts ? call->compute : t->dtype;
   if (role == 'i' && t->dtype == GRAFT_I32 && !(r->caps.flags & GRAFT_CAP_INDEX_I32)) o->dtype = GRAFT_I64;
   if (role == 'b' || role == 'c') {
-    set_broadcast_view(o, t, &call->out[0]);
+    const bool each = item >= 0 && call->schema->rets[OUT].kind == OPK_TENSORS;
+    set_broadcast_view(o, t, each ? &r->plan->out_metas[item] : &call->out[OUT]);
   } else {
     set_view(o, t->ndim, t->sizes, t->strides);
   }
@@ -187,7 +188,14 @@ static const graft_tensor *source_of(const resolver *r, const dsp_operand *o) {
   return o->item >= 0 ? value->as.tensors[o->item] : value->as.tensor;
 }
 
+/* An item of a list that was broadcast, by this host: no tensor of the caller's. */
+static bool is_spread_item(const resolver *r, const dsp_operand *o) {
+  const graft_tensor *t = o->is_output || o->item < 0 ? NULL : source_of(r, o);
+  return t && t->numel != tns_numel(o->ndim, o->view_sizes);
+}
+
 static bool layout_served(const resolver *r, const dsp_operand *o) {
+  if (is_spread_item(r, o)) return true; /* or the slot is not asked */
   if (has_zero_stride(o))
     return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
   return tns_is_contiguous(o->ndim, o->view_sizes, o->view_strides) || (r->caps.flags & GRAFT_CAP_STRIDED);
@@ -285,6 +293,7 @@ static bool settle_operands(resolver *r) {
     if (o->action == DSP_DYNAMIC && (o->item >= DSP_MAX_DYNAMIC || r->outs[o->item])) return false;
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
     if (!takes_dtype(r, o)) return false;
+    if (is_spread_item(r, o) && !(r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS)) return false;
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;
     if (o->action == DSP_DIRECT && needs_temporary(r, o)) {
       /* Making a temporary is itself a copy: a copy goes as it is or through host memory. */

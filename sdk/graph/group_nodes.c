@@ -72,9 +72,9 @@ static gr_view view_of(const describing *k, const dsp_operand *o) {
   const gr_view *view = &node->operands[node->args[o->arg].as.i + (o->item < 0 ? 0 : o->item)].view;
   const op_def *def = op_def_of(node->schema->id);
   const char role = op_role(node->schema, def, (uint32_t)o->arg);
-  bool number = k->d->exec->graph->buffers[view->buffer].on_host;
-  if (!number && def->flags & OP_ELEMENTWISE && (role == 'b' || role == 'c'))
-    return expanded(view, &node->results[0].view);
+  const bool number = k->d->exec->graph->buffers[view->buffer].on_host;
+  const bool spreads = def->flags & (OP_ELEMENTWISE | OP_ITEM_BY_ITEM) && (role == 'b' || role == 'c');
+  if (!number && spreads) return expanded(view, &node->results[o->item < 0 ? 0 : o->item].view);
   return *view;
 }
 

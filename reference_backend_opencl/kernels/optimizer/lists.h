@@ -66,7 +66,11 @@ typedef struct ocl_lists {
   const struct ocl_chain *chain; /* in place of an expression: several ops */
 } ocl_lists;
 
-/* Whether all lists are of one length, and each tensor's dtypes are among those that the op is served for. */
+/* Whether operand k has one element for each tensor: it is one tensor for all, or a list of which some are expanded. */
+bool ocl_lists_are_single(const ocl_lists *call, int k);
+
+/* Whether all lists are of one length, each tensor's dtypes are among those that the op is served for, and its operands
+ * have all of its elements or one. */
 bool ocl_lists_are_served(const graft_device *device, const ocl_lists *call);
 
 /* optimizer.c: an op that treats each element apart. */

@@ -9,7 +9,7 @@
 #define FOREACH(op, set, ...)                                                                    \
   {                                                                                              \
     OCL_ENGINE(op, ocl_foreach, NULL, (&(const ocl_foreach_recipe){.expression = __VA_ARGS__})), \
-        .inputs = set, .outputs = set, .flags = ELEMENTS                                         \
+        .inputs = set, .outputs = set, .flags = ELEMENTS | GRAFT_CAP_EXPANDED_ITEMS              \
   }
 #define FUSED(op, engine, reads, recipe) \
   { OCL_ENGINE(op, engine, reads, recipe), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, .flags = ELEMENTS }
@@ -23,6 +23,8 @@ static const ocl_op ops[] = {
     FOREACH(foreach_add_Scalar, NUMBERS, "ADD(a, x)"),
     FOREACH(foreach_add_ScalarList, NUMBERS, "ADD(a, x)"),
     FOREACH(foreach_sub_List, NUMBERS, "SUB(a, MUL(x, b))"),
+    FOREACH(foreach_sub_Scalar, NUMBERS, "SUB(a, x)"),
+    FOREACH(foreach_sub_ScalarList, NUMBERS, "SUB(a, x)"),
     FOREACH(foreach_mul_List, NUMBERS, "MUL(a, b)"),
     FOREACH(foreach_mul_Scalar, NUMBERS, "MUL(a, x)"),
     FOREACH(foreach_mul_ScalarList, NUMBERS, "MUL(a, x)"),
@@ -37,6 +39,12 @@ static const ocl_op ops[] = {
     FOREACH(foreach_lerp_List, OCL_FLOATS, "LERP(a, b, c)"),
     FOREACH(foreach_lerp_Scalar, OCL_FLOATS, "LERP(a, b, x)"),
     FOREACH(foreach_maximum_List, NUMBERS, "MAXIMUM(a, b)"),
+    FOREACH(foreach_clamp_min_List, NUMBERS, "MAXIMUM(a, b)"),
+    FOREACH(foreach_clamp_min_Scalar, NUMBERS, "MAXIMUM(a, x)"),
+    FOREACH(foreach_clamp_min_ScalarList, NUMBERS, "MAXIMUM(a, x)"),
+    FOREACH(foreach_clamp_max_List, NUMBERS, "MINIMUM(a, b)"),
+    FOREACH(foreach_clamp_max_Scalar, NUMBERS, "MINIMUM(a, x)"),
+    FOREACH(foreach_clamp_max_ScalarList, NUMBERS, "MINIMUM(a, x)"),
     FOREACH(foreach_neg, NUMBERS, "NEG(a)"),
     FOREACH(foreach_reciprocal, OCL_FLOATS, "(VT)1 / a"),
     FOREACH(foreach_rsqrt, OCL_FLOATS, "(VT)1 / sqrt(a)"),

@@ -11,6 +11,27 @@ void ocl_lists_plan_release(void *pointer) {
   free(plan->kernels);
 }
 
+/* Whether a tensor of more elements than one has one in memory. */
+static bool is_expanded(const graft_tensor_desc *desc) {
+  bool expanded = ocl_elements(desc) > 1;
+  for (int32_t d = 0; d < desc->dl.ndim && expanded; d++) expanded = desc->dl.shape[d] == 1 || desc->dl.strides[d] == 0;
+  return expanded;
+}
+
+bool ocl_lists_are_single(const ocl_lists *call, int k) {
+  bool single = call->single[k] != NULL;
+  for (uint64_t t = 0; t < call->list[k].count && !single; t++) single = is_expanded(call->list[k].items[t]);
+  return single;
+}
+
+/* Whether no tensor of a list that has single elements has more. */
+static bool is_all_single(const ocl_lists *call, int k) {
+  bool all = true;
+  for (uint64_t t = 0; t < call->list[k].count && all; t++)
+    all = ocl_elements(call->list[k].items[t]) <= 1 || is_expanded(call->list[k].items[t]);
+  return all;
+}
+
 /* Half types and f32 are computed in f32, and may meet; f64 only where the output is. */
 static bool is_served(const graft_device *device, const ocl_lists *call, uint32_t tensor) {
   const ocl_dtype *out = NULL;
@@ -40,7 +61,8 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
   ocl_text_add(&head, "#define OPERANDS %d\n%s", call->operands, call->defines);
   for (int k = 0; k < call->operands; k++) {
     ocl_text_add(&head, "#define D_%d %s\n#define SINGLE_%d %d\n", k,
-                 ocl_dtype_of(device, ocl_lists_operand(call, k, tensor)->dl.dtype)->name, k, call->single[k] != NULL);
+                 ocl_dtype_of(device, ocl_lists_operand(call, k, tensor)->dl.dtype)->name, k,
+                 ocl_lists_are_single(call, k));
   }
   if (call->expression) ocl_text_add(&head, "#define EXPRESSION %s\n", call->expression);
   if (call->chain) ocl_chain_write(&head, call->chain, device, tensor);
@@ -89,7 +111,8 @@ graft_status ocl_lists_plan_fill(ocl_lists_plan *plan, const graft_device *devic
 bool ocl_lists_are_served(const graft_device *device, const ocl_lists *call) {
   bool served = true;
   for (int k = 0; k < call->operands && served; k++)
-    served = call->single[k] || call->list[k].count == call->list[0].count;
+    served = call->single[k] ||
+             (call->list[k].count == call->list[0].count && (!ocl_lists_are_single(call, k) || is_all_single(call, k)));
   for (uint32_t t = 0; t < call->list[0].count && served; t++) served = is_served(device, call, t);
   return served;
 }

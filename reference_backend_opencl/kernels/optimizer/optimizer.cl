@@ -204,6 +204,7 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #endif
 #define SIGN(a) ((a) > (VT)0 ? (VT)1 : (a) < (VT)0 ? (VT)-1 : (VT)0)
 #define MAXIMUM(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define MINIMUM(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 #define LERP(a, b, w) ((w) < (VT)0.5f ? (a) + (w) * ((b) - (a)) : (b) - ((b) - (a)) * ((VT)1 - (w)))
 #endif
 

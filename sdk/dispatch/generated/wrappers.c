@@ -5477,4 +5477,86 @@ graft_status graft_op_rnn_layer_backward(graft_tensor *grad_output, graft_tensor
   graft_tensor **const boxed_outs[] = {grad_input_gates, grad_hidden_gates, grad_hx, grad_cx};
   return dsp_call_each(GRAFT_OP_RNN_LAYER_BACKWARD, boxed, 10, boxed_outs, 4);
 }
+
+graft_status graft_op_foreach_sub_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
+                                         graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_SUB_SCALAR, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_sub_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                             const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_SUB_SCALARLIST, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_min_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
+                                             uint32_t other_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MIN_LIST, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_min_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
+                                               graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MIN_SCALAR, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_min_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                                   const graft_scalar *scalars, uint32_t scalars_count,
+                                                   graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MIN_SCALARLIST, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_max_List(graft_tensor *const *self, uint32_t self_count, graft_tensor *const *other,
+                                             uint32_t other_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MAX_LIST, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_max_Scalar(graft_tensor *const *self, uint32_t self_count, graft_scalar scalar,
+                                               graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MAX_SCALAR, boxed, 2, boxed_outs, boxed_counts, 1);
+}
+
+graft_status graft_op_foreach_clamp_max_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                                   const graft_scalar *scalars, uint32_t scalars_count,
+                                                   graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  graft_tensor **const boxed_outs[] = {out};
+  const uint32_t boxed_counts[] = {self_count};
+  return dsp_call_lists(GRAFT_OP_FOREACH_CLAMP_MAX_SCALARLIST, boxed, 2, boxed_outs, boxed_counts, 1);
+}
 /* clang-format on */

@@ -2923,6 +2923,43 @@ GRAFT_EXPORT graft_status graft_op_rnn_layer_backward(GRAFT_NULLABLE graft_tenso
                                                       graft_tensor **grad_hidden_gates, graft_tensor **grad_hx,
                                                       graft_tensor **grad_cx);
 
+/* aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_sub_Scalar(graft_tensor *const *self, uint32_t self_count,
+                                                      graft_scalar scalar, graft_tensor **out);
+
+/* aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_sub_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                                          const graft_scalar *scalars, uint32_t scalars_count,
+                                                          graft_tensor **out);
+
+/* aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_min_List(graft_tensor *const *self, uint32_t self_count,
+                                                          graft_tensor *const *other, uint32_t other_count,
+                                                          graft_tensor **out);
+
+/* aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_min_Scalar(graft_tensor *const *self, uint32_t self_count,
+                                                            graft_scalar scalar, graft_tensor **out);
+
+/* aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_min_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                                                const graft_scalar *scalars, uint32_t scalars_count,
+                                                                graft_tensor **out);
+
+/* aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_max_List(graft_tensor *const *self, uint32_t self_count,
+                                                          graft_tensor *const *other, uint32_t other_count,
+                                                          graft_tensor **out);
+
+/* aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_max_Scalar(graft_tensor *const *self, uint32_t self_count,
+                                                            graft_scalar scalar, graft_tensor **out);
+
+/* aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+GRAFT_EXPORT graft_status graft_op_foreach_clamp_max_ScalarList(graft_tensor *const *self, uint32_t self_count,
+                                                                const graft_scalar *scalars, uint32_t scalars_count,
+                                                                graft_tensor **out);
+
 #ifdef __cplusplus
 }
 #endif

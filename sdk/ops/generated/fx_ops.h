@@ -6090,6 +6090,80 @@ static inline void fx_rnn_layer_backward(fx *builder, graft_tensor *grad_output,
   *grad_hx = boxed_outs[2];
   *grad_cx = boxed_outs[3];
 }
+
+/* aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+static inline void fx_foreach_sub_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                         graft_scalar scalar, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_SUB_SCALAR, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+static inline void fx_foreach_sub_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                             const graft_scalar *scalars, uint32_t scalars_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_SUB_SCALARLIST, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+static inline void fx_foreach_clamp_min_List(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                             graft_tensor *const *other, uint32_t other_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MIN_LIST, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+static inline void fx_foreach_clamp_min_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                               graft_scalar scalar, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MIN_SCALAR, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+static inline void fx_foreach_clamp_min_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                                   const graft_scalar *scalars, uint32_t scalars_count,
+                                                   graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MIN_SCALARLIST, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+static inline void fx_foreach_clamp_max_List(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                             graft_tensor *const *other, uint32_t other_count, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_tensors(other, other_count),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MAX_LIST, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+static inline void fx_foreach_clamp_max_Scalar(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                               graft_scalar scalar, graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), graft_value_scalar(scalar),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MAX_SCALAR, boxed, 2, out, self_count);
+}
+
+/* aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+static inline void fx_foreach_clamp_max_ScalarList(fx *builder, graft_tensor *const *self, uint32_t self_count,
+                                                   const graft_scalar *scalars, uint32_t scalars_count,
+                                                   graft_tensor **out) {
+  const graft_value boxed[] = {
+    graft_value_tensors(self, self_count), wrap_scalars(scalars, scalars_count),
+  };
+  fx_call(builder, GRAFT_OP_FOREACH_CLAMP_MAX_SCALARLIST, boxed, 2, out, self_count);
+}
 /* clang-format on */
 
 #endif

@@ -4798,6 +4798,62 @@ static inline in_rnn_layer_backward in_rnn_layer_backward_of(const graft_value *
     unwrap_tensor(&args[3]), unwrap_tensor(&args[4]), unwrap_tensor(&args[5]), unwrap_tensor(&args[6]),
     unwrap_tensor(&args[7]), unwrap_str(&args[8]), unwrap_bool(&args[9])};
 }
+
+/* aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct in_foreach_sub_Scalar { graft_tensor *const *self; uint32_t self_count; graft_scalar scalar; }
+  in_foreach_sub_Scalar;
+static inline in_foreach_sub_Scalar in_foreach_sub_Scalar_of(const graft_value *args) {
+  return (in_foreach_sub_Scalar){args[0].as.tensors, args[0].count, unwrap_scalar(&args[1])};
+}
+
+/* aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct in_foreach_sub_ScalarList { graft_tensor *const *self; uint32_t self_count; const graft_scalar *scalars;
+  uint32_t scalars_count; } in_foreach_sub_ScalarList;
+static inline in_foreach_sub_ScalarList in_foreach_sub_ScalarList_of(const graft_value *args) {
+  return (in_foreach_sub_ScalarList){args[0].as.tensors, args[0].count, unwrap_scalars(&args[1]), args[1].count};
+}
+
+/* aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+typedef struct in_foreach_clamp_min_List { graft_tensor *const *self; uint32_t self_count; graft_tensor *const *other;
+  uint32_t other_count; } in_foreach_clamp_min_List;
+static inline in_foreach_clamp_min_List in_foreach_clamp_min_List_of(const graft_value *args) {
+  return (in_foreach_clamp_min_List){args[0].as.tensors, args[0].count, args[1].as.tensors, args[1].count};
+}
+
+/* aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct in_foreach_clamp_min_Scalar { graft_tensor *const *self; uint32_t self_count; graft_scalar scalar; }
+  in_foreach_clamp_min_Scalar;
+static inline in_foreach_clamp_min_Scalar in_foreach_clamp_min_Scalar_of(const graft_value *args) {
+  return (in_foreach_clamp_min_Scalar){args[0].as.tensors, args[0].count, unwrap_scalar(&args[1])};
+}
+
+/* aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct in_foreach_clamp_min_ScalarList { graft_tensor *const *self; uint32_t self_count; const graft_scalar
+  *scalars; uint32_t scalars_count; } in_foreach_clamp_min_ScalarList;
+static inline in_foreach_clamp_min_ScalarList in_foreach_clamp_min_ScalarList_of(const graft_value *args) {
+  return (in_foreach_clamp_min_ScalarList){args[0].as.tensors, args[0].count, unwrap_scalars(&args[1]), args[1].count};
+}
+
+/* aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+typedef struct in_foreach_clamp_max_List { graft_tensor *const *self; uint32_t self_count; graft_tensor *const *other;
+  uint32_t other_count; } in_foreach_clamp_max_List;
+static inline in_foreach_clamp_max_List in_foreach_clamp_max_List_of(const graft_value *args) {
+  return (in_foreach_clamp_max_List){args[0].as.tensors, args[0].count, args[1].as.tensors, args[1].count};
+}
+
+/* aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct in_foreach_clamp_max_Scalar { graft_tensor *const *self; uint32_t self_count; graft_scalar scalar; }
+  in_foreach_clamp_max_Scalar;
+static inline in_foreach_clamp_max_Scalar in_foreach_clamp_max_Scalar_of(const graft_value *args) {
+  return (in_foreach_clamp_max_Scalar){args[0].as.tensors, args[0].count, unwrap_scalar(&args[1])};
+}
+
+/* aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct in_foreach_clamp_max_ScalarList { graft_tensor *const *self; uint32_t self_count; const graft_scalar
+  *scalars; uint32_t scalars_count; } in_foreach_clamp_max_ScalarList;
+static inline in_foreach_clamp_max_ScalarList in_foreach_clamp_max_ScalarList_of(const graft_value *args) {
+  return (in_foreach_clamp_max_ScalarList){args[0].as.tensors, args[0].count, unwrap_scalars(&args[1]), args[1].count};
+}
 /* clang-format on */
 
 #endif

@@ -697,6 +697,16 @@ graft_status kernel_csr_mm(const graft_exec *exec, const graft_args_csr_mm *args
 graft_status kernel_csr_sampled_mm(const graft_exec *exec, const graft_args_csr_sampled_mm *args);
 graft_status kernel_rnn_layer(const graft_exec *exec, const graft_args_rnn_layer *args);
 graft_status kernel_rnn_layer_backward(const graft_exec *exec, const graft_args_rnn_layer_backward *args);
+graft_status kernel_foreach_sub_Scalar(const graft_exec *exec, const graft_args_foreach_sub_Scalar *args);
+graft_status kernel_foreach_sub_ScalarList(const graft_exec *exec, const graft_args_foreach_sub_ScalarList *args);
+graft_status kernel_foreach_clamp_min_List(const graft_exec *exec, const graft_args_foreach_clamp_min_List *args);
+graft_status kernel_foreach_clamp_min_Scalar(const graft_exec *exec, const graft_args_foreach_clamp_min_Scalar *args);
+graft_status kernel_foreach_clamp_min_ScalarList(const graft_exec *exec,
+                                                 const graft_args_foreach_clamp_min_ScalarList *args);
+graft_status kernel_foreach_clamp_max_List(const graft_exec *exec, const graft_args_foreach_clamp_max_List *args);
+graft_status kernel_foreach_clamp_max_Scalar(const graft_exec *exec, const graft_args_foreach_clamp_max_Scalar *args);
+graft_status kernel_foreach_clamp_max_ScalarList(const graft_exec *exec,
+                                                 const graft_args_foreach_clamp_max_ScalarList *args);
 /* clang-format on */
 
 #endif

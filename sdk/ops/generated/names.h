@@ -2307,6 +2307,30 @@ enum { ARG_rnn_layer_backward_grad_output, ARG_rnn_layer_backward_grad_hy, ARG_r
   ARG_rnn_layer_backward_reserve, ARG_rnn_layer_backward_mode, ARG_rnn_layer_backward_reverse };
 enum { OUT_rnn_layer_backward_grad_input_gates, OUT_rnn_layer_backward_grad_hidden_gates,
   OUT_rnn_layer_backward_grad_hx, OUT_rnn_layer_backward_grad_cx };
+enum { ID_foreach_sub_Scalar = GRAFT_OP_FOREACH_SUB_SCALAR };
+enum { ARG_foreach_sub_Scalar_self, ARG_foreach_sub_Scalar_scalar };
+enum { OUT_foreach_sub_Scalar_out };
+enum { ID_foreach_sub_ScalarList = GRAFT_OP_FOREACH_SUB_SCALARLIST };
+enum { ARG_foreach_sub_ScalarList_self, ARG_foreach_sub_ScalarList_scalars };
+enum { OUT_foreach_sub_ScalarList_out };
+enum { ID_foreach_clamp_min_List = GRAFT_OP_FOREACH_CLAMP_MIN_LIST };
+enum { ARG_foreach_clamp_min_List_self, ARG_foreach_clamp_min_List_other };
+enum { OUT_foreach_clamp_min_List_out };
+enum { ID_foreach_clamp_min_Scalar = GRAFT_OP_FOREACH_CLAMP_MIN_SCALAR };
+enum { ARG_foreach_clamp_min_Scalar_self, ARG_foreach_clamp_min_Scalar_scalar };
+enum { OUT_foreach_clamp_min_Scalar_out };
+enum { ID_foreach_clamp_min_ScalarList = GRAFT_OP_FOREACH_CLAMP_MIN_SCALARLIST };
+enum { ARG_foreach_clamp_min_ScalarList_self, ARG_foreach_clamp_min_ScalarList_scalars };
+enum { OUT_foreach_clamp_min_ScalarList_out };
+enum { ID_foreach_clamp_max_List = GRAFT_OP_FOREACH_CLAMP_MAX_LIST };
+enum { ARG_foreach_clamp_max_List_self, ARG_foreach_clamp_max_List_other };
+enum { OUT_foreach_clamp_max_List_out };
+enum { ID_foreach_clamp_max_Scalar = GRAFT_OP_FOREACH_CLAMP_MAX_SCALAR };
+enum { ARG_foreach_clamp_max_Scalar_self, ARG_foreach_clamp_max_Scalar_scalar };
+enum { OUT_foreach_clamp_max_Scalar_out };
+enum { ID_foreach_clamp_max_ScalarList = GRAFT_OP_FOREACH_CLAMP_MAX_SCALARLIST };
+enum { ARG_foreach_clamp_max_ScalarList_self, ARG_foreach_clamp_max_ScalarList_scalars };
+enum { OUT_foreach_clamp_max_ScalarList_out };
 /* clang-format on */
 
 #endif

@@ -10,8 +10,13 @@
 
 enum { EACH_MOST = 8 };
 
+/* The op of single tensors, and which of its arguments the foreach op does not have; 0: none. */
+typedef struct each_row {
+  uint32_t item_op, left_out;
+} each_row;
+
 static uint32_t item_op_of(const op_call *c) {
-  return *(const uint32_t *)c->def->row;
+  return ((const each_row *)c->def->row)->item_op;
 }
 
 /* The length all list arguments have; an empty list is refused, as PyTorch does. */
@@ -36,14 +41,18 @@ static graft_status check_lists(const op_call *c) {
 
 /* The arguments of item i. */
 static uint32_t item_args(const op_call *c, uint32_t i, graft_value *args) {
+  const each_row *row = c->def->row;
+  uint32_t count = 0;
   for (uint32_t a = 0; a < c->schema->nargs; a++) {
-    args[a] = c->args[a];
-    if (args[a].kind == GRAFT_VALUE_TENSORS)
-      args[a] = fx_tensor(c->args[a].as.tensors[i]);
-    else if (args[a].kind == GRAFT_VALUE_SCALARS)
-      args[a] = fx_number(c->args[a].as.scalars[i]);
+    graft_value v = c->args[a];
+    if (v.kind == GRAFT_VALUE_TENSORS)
+      v = fx_tensor(v.as.tensors[i]);
+    else if (v.kind == GRAFT_VALUE_SCALARS)
+      v = fx_number(v.as.scalars[i]);
+    if (count && count == row->left_out) args[count++] = (graft_value){.kind = GRAFT_VALUE_NONE};
+    args[count++] = v;
   }
-  return c->schema->nargs;
+  return count;
 }
 
 static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, graft_meta *meta) {
@@ -53,16 +62,19 @@ static graft_status each_item(const op_call *c, uint32_t ret, uint32_t item, gra
   return fx_hooks.infer(item_op_of(c), args, nargs, meta, sizeof *meta, 1, &count);
 }
 
-/* Whether item i has one shape in all lists. */
-static bool alike(const op_call *c, uint32_t i, const graft_tensor *like) {
-  for (uint32_t a = 0; a < c->schema->nargs; a++) {
+/* Whether item i has the result's shape in all lists, or one element beside that. */
+static bool alike(const op_call *c, uint32_t i, const graft_tensor *like, const graft_meta *result) {
+  bool fits = tns_has_sizes(like, result->ndim, result->sizes);
+  for (uint32_t a = 0; a < c->schema->nargs && fits; a++) {
     if (c->args[a].kind != GRAFT_VALUE_TENSORS) continue;
-    if (!tns_same_sizes(c->args[a].as.tensors[i], like)) return false;
+    const graft_tensor *item = c->args[a].as.tensors[i];
+    const bool spread = op_role(c->schema, c->def, a) == 'c' && item->numel == 1;
+    fits = spread || tns_same_sizes(item, like);
   }
-  return true;
+  return fits;
 }
 
-/* A slot takes lists whose items keep their dtype and need no broadcasting. */
+/* A slot takes lists whose items keep their dtype; and of broadcasting that of one element. */
 static graft_status infer_each(op_call *c) {
   graft_status status = check_lists(c);
   int like = 0;
@@ -72,7 +84,7 @@ static graft_status infer_each(op_call *c) {
     const graft_tensor *item = c->args[like].as.tensors[i];
     graft_meta meta;
     status = each_item(c, OUT, i, &meta);
-    if (!status && (meta.dtype != item->dtype || !alike(c, i, item))) c->decompose_only = true;
+    if (!status && (meta.dtype != item->dtype || !alike(c, i, item, &meta))) c->decompose_only = true;
   }
   return status;
 }
@@ -181,7 +193,13 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
   {                                                                                            \
     .op_id = GRAFT_OP_FOREACH_##name, .roles = roles_, .infer = infer_each, .bind = bind_each, \
     .decompose = decompose_each, .flags = OP_ITEM_BY_ITEM | OP_LATE_NUMBERS,                   \
-    .row = &(const uint32_t){GRAFT_OP_##item}, .list_item = each_item                          \
+    .row = &(const each_row){GRAFT_OP_##item, 0}, .list_item = each_item                       \
+  }
+/* Whose items' op looks at its numbers, and is given them behind an argument that stays absent; 0: none does. */
+#define EACH_BOUNDED(name, item, left_out_)                                                                \
+  {                                                                                                        \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = "k", .infer = infer_each, .decompose = decompose_each,      \
+    .flags = OP_ITEM_BY_ITEM, .row = &(const each_row){GRAFT_OP_##item, left_out_}, .list_item = each_item \
   }
 
 static const op_def defs[] = {
@@ -191,22 +209,28 @@ static const op_def defs[] = {
      .decompose = decompose_each,
      .vjp = vjp_foreach_add,
      .flags = OP_READS_FIRST | OP_ITEM_BY_ITEM | OP_LATE_NUMBERS,
-     .row = &(const uint32_t){GRAFT_OP_ADD_TENSOR},
+     .row = &(const each_row){GRAFT_OP_ADD_TENSOR, 0},
      .list_item = each_item},
     EACH(ABS, "k", ABS),
-    EACH(ADD_LIST, "kk", ADD_TENSOR),
+    EACH(ADD_LIST, "kc", ADD_TENSOR),
     EACH(ADD_SCALARLIST, "k", ADD_TENSOR),
-    EACH(ADDCDIV_SCALAR, "kkk", ADDCDIV),
-    EACH(ADDCDIV_SCALARLIST, "kkk", ADDCDIV),
-    EACH(ADDCMUL_SCALAR, "kkk", ADDCMUL),
-    EACH(DIV_LIST, "kk", DIV_TENSOR),
+    EACH(ADDCDIV_SCALAR, "kcc", ADDCDIV),
+    EACH(ADDCDIV_SCALARLIST, "kcc", ADDCDIV),
+    EACH(ADDCMUL_SCALAR, "kcc", ADDCMUL),
+    EACH(CLAMP_MAX_LIST, "kc", MINIMUM),
+    EACH_BOUNDED(CLAMP_MAX_SCALAR, CLAMP, ARG_clamp_min),
+    EACH_BOUNDED(CLAMP_MAX_SCALARLIST, CLAMP, ARG_clamp_min),
+    EACH(CLAMP_MIN_LIST, "kc", MAXIMUM),
+    EACH_BOUNDED(CLAMP_MIN_SCALAR, CLAMP_MIN, 0),
+    EACH_BOUNDED(CLAMP_MIN_SCALARLIST, CLAMP_MIN, 0),
+    EACH(DIV_LIST, "kc", DIV_TENSOR),
     EACH(DIV_SCALAR, "k", DIV_TENSOR),
     EACH(DIV_SCALARLIST, "k", DIV_TENSOR),
     EACH(DIV_TENSOR, "kk", DIV_TENSOR),
-    EACH(LERP_LIST, "kkk", LERP_TENSOR),
-    EACH(LERP_SCALAR, "kk", LERP_SCALAR),
-    EACH(MAXIMUM_LIST, "kk", MAXIMUM),
-    EACH(MUL_LIST, "kk", MUL_TENSOR),
+    EACH(LERP_LIST, "kcc", LERP_TENSOR),
+    EACH(LERP_SCALAR, "kc", LERP_SCALAR),
+    EACH(MAXIMUM_LIST, "kc", MAXIMUM),
+    EACH(MUL_LIST, "kc", MUL_TENSOR),
     EACH(MUL_SCALAR, "k", MUL_TENSOR),
     EACH(MUL_SCALARLIST, "k", MUL_TENSOR),
     EACH(MUL_TENSOR, "kk", MUL_TENSOR),
@@ -216,13 +240,15 @@ static const op_def defs[] = {
     EACH(RSQRT, "k", RSQRT),
     EACH(SIGN, "k", SIGN),
     EACH(SQRT, "k", SQRT),
-    EACH(SUB_LIST, "kk", SUB_TENSOR),
+    EACH(SUB_LIST, "kc", SUB_TENSOR),
+    EACH(SUB_SCALAR, "k", SUB_TENSOR),
+    EACH(SUB_SCALARLIST, "k", SUB_TENSOR),
     {.op_id = GRAFT_OP_FOREACH_COPY,
      .roles = "kk",
      .infer = infer_each,
      .decompose = decompose_each,
      .flags = OP_ITEM_BY_ITEM,
-     .row = &(const uint32_t){GRAFT_OP_COPY},
+     .row = &(const each_row){GRAFT_OP_COPY, 0},
      .list_item = each_item},
     {.op_id = GRAFT_OP_FOREACH_ZERO, .roles = "k", .infer = infer_zeros, .decompose = decompose_zeros},
     {.op_id = GRAFT_OP_FOREACH_NORM_SCALAR,

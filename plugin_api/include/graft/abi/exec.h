@@ -168,7 +168,10 @@ enum {
   GRAFT_CAP_HOST_CHECKS_INDICES = 0x400,
   /* The values of float and Scalar arguments, alone or in lists, do not show in what the slot keeps as its memo: one
    * memo serves calls that differ in them only. Without it each such value has a memo of its own. */
-  GRAFT_CAP_MEMO_IGNORES_SCALARS = 0x800
+  GRAFT_CAP_MEMO_IGNORES_SCALARS = 0x800,
+  /* An item of a list that has one element may come in the shape of the item that it stands beside, with stride 0 in
+   * each dim that is longer than 1. Without it such calls are made item by item. */
+  GRAFT_CAP_EXPANDED_ITEMS = 0x1000
 };
 
 /* What a plugin says of one op on one device. Zero-filled and sized by the host; all zero means: the host may try, the

@@ -2468,7 +2468,8 @@ typedef struct graft_args_foreach_abs {
 } graft_args_foreach_abs;
 typedef graft_status (*graft_foreach_abs_fn)(const graft_exec *exec, const graft_args_foreach_abs *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[] */
+/* aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]
+ * Prepared: other broadcast. */
 typedef struct graft_args_foreach_add_List {
   graft_args head;
   graft_tensor_list self;
@@ -2499,7 +2500,8 @@ typedef struct graft_args_foreach_add_ScalarList {
 typedef graft_status (*graft_foreach_add_ScalarList_fn)(const graft_exec *exec,
                                                         const graft_args_foreach_add_ScalarList *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[] */
+/* aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]
+ * Prepared: tensor1, tensor2 broadcast. */
 typedef struct graft_args_foreach_addcdiv_Scalar {
   graft_args head;
   graft_tensor_list self;
@@ -2511,7 +2513,8 @@ typedef struct graft_args_foreach_addcdiv_Scalar {
 typedef graft_status (*graft_foreach_addcdiv_Scalar_fn)(const graft_exec *exec,
                                                         const graft_args_foreach_addcdiv_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[] */
+/* aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]
+ * Prepared: tensor1, tensor2 broadcast. */
 typedef struct graft_args_foreach_addcdiv_ScalarList {
   graft_args head;
   graft_tensor_list self;
@@ -2523,7 +2526,8 @@ typedef struct graft_args_foreach_addcdiv_ScalarList {
 typedef graft_status (*graft_foreach_addcdiv_ScalarList_fn)(
     const graft_exec *exec, const graft_args_foreach_addcdiv_ScalarList *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[] */
+/* aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]
+ * Prepared: tensor1, tensor2 broadcast. */
 typedef struct graft_args_foreach_addcmul_Scalar {
   graft_args head;
   graft_tensor_list self;
@@ -2545,7 +2549,8 @@ typedef struct graft_args_foreach_copy {
 typedef graft_status (*graft_foreach_copy_fn)(const graft_exec *exec,
                                               const graft_args_foreach_copy *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+/* aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]
+ * Prepared: other broadcast. */
 typedef struct graft_args_foreach_div_List {
   graft_args head;
   graft_tensor_list self;
@@ -2585,7 +2590,8 @@ typedef struct graft_args_foreach_div_Tensor {
 typedef graft_status (*graft_foreach_div_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_foreach_div_Tensor *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[] */
+/* aten::_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]
+ * Prepared: tensors1, weights broadcast. */
 typedef struct graft_args_foreach_lerp_List {
   graft_args head;
   graft_tensor_list self;
@@ -2596,7 +2602,8 @@ typedef struct graft_args_foreach_lerp_List {
 typedef graft_status (*graft_foreach_lerp_List_fn)(const graft_exec *exec,
                                                    const graft_args_foreach_lerp_List *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[] */
+/* aten::_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]
+ * Prepared: tensors1 broadcast. */
 typedef struct graft_args_foreach_lerp_Scalar {
   graft_args head;
   graft_tensor_list self;
@@ -2607,7 +2614,8 @@ typedef struct graft_args_foreach_lerp_Scalar {
 typedef graft_status (*graft_foreach_lerp_Scalar_fn)(const graft_exec *exec,
                                                      const graft_args_foreach_lerp_Scalar *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+/* aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]
+ * Prepared: other broadcast. */
 typedef struct graft_args_foreach_maximum_List {
   graft_args head;
   graft_tensor_list self;
@@ -2617,7 +2625,8 @@ typedef struct graft_args_foreach_maximum_List {
 typedef graft_status (*graft_foreach_maximum_List_fn)(const graft_exec *exec,
                                                       const graft_args_foreach_maximum_List *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[] */
+/* aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]
+ * Prepared: other broadcast. */
 typedef struct graft_args_foreach_mul_List {
   graft_args head;
   graft_tensor_list self;
@@ -2723,7 +2732,8 @@ typedef struct graft_args_foreach_sqrt {
 typedef graft_status (*graft_foreach_sqrt_fn)(const graft_exec *exec,
                                               const graft_args_foreach_sqrt *args) GRAFT_NOEXCEPT;
 
-/* aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[] */
+/* aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]
+ * Prepared: other broadcast. */
 typedef struct graft_args_foreach_sub_List {
   graft_args head;
   graft_tensor_list self;
@@ -4554,6 +4564,88 @@ typedef struct graft_args_rnn_layer_backward {
 typedef graft_status (*graft_rnn_layer_backward_fn)(const graft_exec *exec,
                                                     const graft_args_rnn_layer_backward *args) GRAFT_NOEXCEPT;
 
+/* aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct graft_args_foreach_sub_Scalar {
+  graft_args head;
+  graft_tensor_list self;
+  const graft_scalar *scalar;
+  graft_tensor_list out;
+} graft_args_foreach_sub_Scalar;
+typedef graft_status (*graft_foreach_sub_Scalar_fn)(const graft_exec *exec,
+                                                    const graft_args_foreach_sub_Scalar *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct graft_args_foreach_sub_ScalarList {
+  graft_args head;
+  graft_tensor_list self;
+  graft_scalar_list scalars;
+  graft_tensor_list out;
+} graft_args_foreach_sub_ScalarList;
+typedef graft_status (*graft_foreach_sub_ScalarList_fn)(const graft_exec *exec,
+                                                        const graft_args_foreach_sub_ScalarList *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]
+ * Prepared: other broadcast. */
+typedef struct graft_args_foreach_clamp_min_List {
+  graft_args head;
+  graft_tensor_list self;
+  graft_tensor_list other;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_min_List;
+typedef graft_status (*graft_foreach_clamp_min_List_fn)(const graft_exec *exec,
+                                                        const graft_args_foreach_clamp_min_List *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct graft_args_foreach_clamp_min_Scalar {
+  graft_args head;
+  graft_tensor_list self;
+  const graft_scalar *scalar;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_min_Scalar;
+typedef graft_status (*graft_foreach_clamp_min_Scalar_fn)(
+    const graft_exec *exec, const graft_args_foreach_clamp_min_Scalar *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct graft_args_foreach_clamp_min_ScalarList {
+  graft_args head;
+  graft_tensor_list self;
+  graft_scalar_list scalars;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_min_ScalarList;
+typedef graft_status (*graft_foreach_clamp_min_ScalarList_fn)(
+    const graft_exec *exec, const graft_args_foreach_clamp_min_ScalarList *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]
+ * Prepared: other broadcast. */
+typedef struct graft_args_foreach_clamp_max_List {
+  graft_args head;
+  graft_tensor_list self;
+  graft_tensor_list other;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_max_List;
+typedef graft_status (*graft_foreach_clamp_max_List_fn)(const graft_exec *exec,
+                                                        const graft_args_foreach_clamp_max_List *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[] */
+typedef struct graft_args_foreach_clamp_max_Scalar {
+  graft_args head;
+  graft_tensor_list self;
+  const graft_scalar *scalar;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_max_Scalar;
+typedef graft_status (*graft_foreach_clamp_max_Scalar_fn)(
+    const graft_exec *exec, const graft_args_foreach_clamp_max_Scalar *args) GRAFT_NOEXCEPT;
+
+/* aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[] */
+typedef struct graft_args_foreach_clamp_max_ScalarList {
+  graft_args head;
+  graft_tensor_list self;
+  graft_scalar_list scalars;
+  graft_tensor_list out;
+} graft_args_foreach_clamp_max_ScalarList;
+typedef graft_status (*graft_foreach_clamp_max_ScalarList_fn)(
+    const graft_exec *exec, const graft_args_foreach_clamp_max_ScalarList *args) GRAFT_NOEXCEPT;
+
 /* The table `train`: what eager training and inference reach beyond core. A slot that is NULL is not implemented. Grows
  * at the end; views and what PyTorch composes have an id and no slot. Some names are macros in <math.h>: call a slot as
  * (table->isnan)(exec, args). */
@@ -4923,6 +5015,14 @@ typedef struct graft_train_ops {
   graft_csr_sampled_mm_fn csr_sampled_mm;
   graft_rnn_layer_fn rnn_layer;
   graft_rnn_layer_backward_fn rnn_layer_backward;
+  graft_foreach_sub_Scalar_fn foreach_sub_Scalar;
+  graft_foreach_sub_ScalarList_fn foreach_sub_ScalarList;
+  graft_foreach_clamp_min_List_fn foreach_clamp_min_List;
+  graft_foreach_clamp_min_Scalar_fn foreach_clamp_min_Scalar;
+  graft_foreach_clamp_min_ScalarList_fn foreach_clamp_min_ScalarList;
+  graft_foreach_clamp_max_List_fn foreach_clamp_max_List;
+  graft_foreach_clamp_max_Scalar_fn foreach_clamp_max_Scalar;
+  graft_foreach_clamp_max_ScalarList_fn foreach_clamp_max_ScalarList;
 } graft_train_ops;
 
 #ifdef __cplusplus
