@@ -29,6 +29,15 @@ static void infer(txt_call *call, char *got, size_t capacity) {
   }
 }
 
+/* A refusal names an op, the call's or one that it is made of, and says what is wrong in words: three at least. */
+static bool says_why(const char *text) {
+  char name[128];
+  const char *words = strstr(text, ": ");
+  snprintf(name, sizeof name, "%.*s", words ? (int)(words - text) : 0, text);
+  const char *second = op_schema_find(name) ? strchr(words + 2, ' ') : NULL;
+  return second && strchr(second + 1, ' ') && !strchr(words, '%');
+}
+
 /* One expected result, up to " or " or the end, output by output. What PyTorch does not produce ("_": masked out) is
  * not compared, since infer has no word for it. */
 static bool same(const char *expected, const char *got) {
@@ -65,10 +74,12 @@ static void judge_line(const char *line) {
     return txt_free(&call);
   }
   infer(&call, got, sizeof got);
-  if (same_as_any(expected, got)) {
+  bool refused = strcmp(got, "error") == 0;
+  if (refused && !says_why(graft_last_error())) {
+    fixture_disagree(tally, 0, "%s\n    is refused without a reason: %s\n", line, graft_last_error());
+  } else if (same_as_any(expected, got)) {
     tally->agreed[0]++;
   } else {
-    bool refused = strcmp(got, "error") == 0;
     fixture_disagree(tally, 0, "%s\n    got %s%s%s\n", line, got, refused ? ": " : "",
                      refused ? graft_last_error() : "");
   }
