@@ -331,6 +331,35 @@ START_TEST(coins_fall_below_p) {
 }
 END_TEST
 
+/* What happens with a chance happens where the number drawn is below it: not where it is that very number. */
+START_TEST(a_chance_excludes_its_own_number) {
+  int64_t n = 64;
+  for (int i = 0; i < 2; i++) {
+    graft_dtype dtype = i ? GRAFT_F64 : GRAFT_F32;
+    graft_tensor *like = fx_full(&s, &n, 1, graft_scalar_int(1), dtype, cpu), *out, *mask;
+    seed(5, 0);
+    graft_tensor *drawn = fx_rand(&s, &n, 1, dtype, cpu);
+    double *u = numbers(drawn);
+    for (int64_t k = 0; k < n; k += 9) {
+      seed(5, 0);
+      double *coin = numbers(fx_bernoulli_p(&s, like, u[k], NULL));
+      seed(5, 0);
+      fx_native_dropout(&s, like, 1 - u[k], &(const bool){true}, &out, &mask);
+      double *kept = numbers(mask);
+      for (int64_t j = 0; j < n; j++) {
+        ck_assert((coin[j] != 0) == (u[j] < u[k]));
+        if (1 - (1 - u[k]) == u[k]) ck_assert((kept[j] != 0) == (u[j] < u[k]));
+      }
+      free(coin), free(kept);
+    }
+    seed(5, 0);
+    double *own = numbers(fx_bernoulli_Tensor(&s, like, drawn, NULL));
+    for (int64_t k = 0; k < n; k++) ck_assert(own[k] == 0);
+    free(u), free(own);
+  }
+}
+END_TEST
+
 START_TEST(whole_numbers_by_their_high_half) {
   int64_t n = 101, to = 17;
   graft_tensor *like = fx_full(&s, &n, 1, graft_scalar_int(0), GRAFT_I64, cpu);
@@ -400,7 +429,8 @@ int main(void) {
                               ONCE(streams_go_on), EACH(calls_go_on_by_their_words, ROWS(drawings)),
                               ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys),
                               ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below),
-                              ONCE(coins_fall_below_p), ONCE(whole_numbers_by_their_high_half),
+                              ONCE(a_chance_excludes_its_own_number), ONCE(coins_fall_below_p),
+                              ONCE(whole_numbers_by_their_high_half),
                               ONCE(exponentials_are_above_zero), ONCE(choices_follow_their_weights),
                               ONCE(gamma_variates), {0}};
   return run_suite("random", tests, (suite_options){.setup = setup, .teardown = teardown, .timeout_s = 60});

@@ -244,12 +244,12 @@ class Bench:
             raise TookTooLong
         return None, ""
 
-    def succeeds(self, command, environment=None, never_says="", limit_s=None):
+    def succeeds(self, command, environment=None, never_says="", limit_s=None, good=(0,)):
         status, output = self.run(command, environment, limit_s)
-        return status == 0 and not (never_says and never_says in output), output
+        return status in good and not (never_says and never_says in output), output
 
     def passes(self, check):
-        return self.succeeds(check.command, check.environment, check.never_says)
+        return self.succeeds(check.command, check.environment, check.never_says, good=check.good)
 
     def passes_clean(self, check):
         """Of a tree without a mutant, where nothing ran before the check."""

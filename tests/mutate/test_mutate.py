@@ -464,6 +464,7 @@ class Checks(unittest.TestCase):
         wrong = output.replace("support was lost", "element 3 is 1")
         self.assertEqual(check.narrowed(wrong).command,
                          ["graft", "case", "aten.fft_r2c.default/f32/3/contiguous/uniform/0", "-b", "opencl"])
+        self.assertEqual((check.good, check.narrowed(wrong).good), ((0,), (0, plan.PASSED_OVER)))
         self.assertIs(check.narrowed("no device"), check)
         test = plan.Check("test", ["test_opencl"])
         self.assertIs(test.narrowed(output), test)
