@@ -84,6 +84,9 @@ static graft_status infer_ctc_backward(op_call *c) {
   bool fits = tns_has_sizes(in.grad, 1, &sizes[1]) && tns_has_sizes(in.neg_log_likelihood, 1, &sizes[1]) &&
               tns_has_sizes(in.log_alpha, 3, alpha);
   if (!fits) return op_error(c, "expected what the forward op gives for these sizes (%s)", op_show_tensors(c));
+  bool same =
+      in.grad->dtype == c->compute && in.neg_log_likelihood->dtype == c->compute && in.log_alpha->dtype == c->compute;
+  if (!same) return op_error(c, "expected one dtype for all but targets (%s)", op_show_tensors(c));
   op_out(c, OUT, in.log_probs->dtype, 3, sizes);
   return GRAFT_OK;
 }

@@ -211,6 +211,7 @@ static graft_status infer_entropy(op_call *c) {
   if (weight && !tns_broadcasts_to(weight, self->ndim, self->sizes)) {
     return op_error(c, "weight does not broadcast to self's shape (%s)", op_show_tensors(c));
   }
+  if (weight && dt_is_complex(weight->dtype)) return op_refuse(c, ARG_binary_cross_entropy_weight, "a real dtype");
   c->compute = self->dtype;
   c->decompose_only = weight && !tns_same_sizes(weight, self);
   if (in.reduction == LOSS_NONE)
@@ -256,7 +257,9 @@ static graft_status infer_backward(op_call *c) {
   if ((in.p->huber || in.p->entropy) && !dt_is_float(self->dtype))
     return op_refuse(c, op_arg_named(c->schema, "self"), "a floating dtype");
   bool differ = in.grad->dtype != self->dtype || in.target->dtype != self->dtype;
-  if (in.p->entropy && differ) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
+  if ((in.p->huber || in.p->entropy) && differ) return op_error(c, "expected one dtype (%s)", op_show_tensors(c));
+  if (dt_category_of(c->compute) > dt_category_of(self->dtype))
+    return op_error(c, "the gradient has self's dtype, which does not hold these numbers (%s)", op_show_tensors(c));
   if (in.p->entropy)
     op_out_like(c, OUT, self->dtype, self);
   else

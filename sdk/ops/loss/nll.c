@@ -65,10 +65,13 @@ static graft_status infer_nll_backward(op_call *c) {
   graft_status status = check_reduction(c, ARG_nll_loss_backward_reduction);
   if (!status) status = check_nll(c, ARG_nll_loss_backward_self, ARG_nll_loss_backward_target, in.weight, false);
   if (status) return status;
+  if (g->dtype != in.self->dtype) return op_error(c, "grad_output and self differ in dtype (%s)", op_show_tensors(c));
   if (in.self->ndim == 1 && in.target->ndim) return op_refuse(c, ARG_nll_loss_backward_target, "one number, of rank 0");
   bool rows = in.reduction == LOSS_NONE && in.self->ndim > 1;
   bool fits = rows ? tns_same_sizes(g, in.target) : g->ndim <= 1 && g->numel == 1;
   if (!fits) return op_error(c, "expected a grad_output of the loss's shape (%s)", op_show_tensors(c));
+  if (in.reduction != LOSS_NONE && total->dtype != in.self->dtype)
+    return op_error(c, "total_weight and self differ in dtype (%s)", op_show_tensors(c));
   if (total->numel != 1) return op_error(c, "expected one number as total_weight (%s)", op_show_tensors(c));
   op_out(c, OUT, in.self->dtype, in.self->ndim, in.self->sizes);
   return GRAFT_OK;
