@@ -22,7 +22,70 @@ START_TEST(digamma_far_left_of_zero) {
 }
 END_TEST
 
+/* What a factorization of a matrix times a power of 2 is: each result is that of the matrix, times the power or not.
+ * Thresholds that are not in proportion to the matrix show where it is tiny or huge. */
+enum { SIDE = 4, RESULTS = 3 };
+static const struct factorization {
+  const char *line;
+  bool scales[RESULTS]; /* the results */
+} factorizations[] = {{"aten::linalg_eig f64[4,4]", {true, false}},
+                      {"aten::_linalg_eigh f64[4,4]", {true, false}},
+                      {"aten::_linalg_svd f64[4,4]", {false, true, false}},
+                      {"aten::linalg_qr f64[4,4]", {false, true}}};
+
+static graft_status fill_scaled(void *context, uint32_t index, graft_tensor *tensor) {
+  static const double matrix[SIDE * SIDE] = {2, -1, 0.5, 3, -1, 1, 4, -2, 0.5, 4, -3, 1.5, 3, -2, 1.5, 0.25};
+  double data[SIDE * SIDE];
+  graft_tensor *filled = NULL;
+  (void)index;
+  for (int i = 0; i < SIDE * SIDE; i++) data[i] = matrix[i] * *(const double *)context;
+  graft_status status =
+      graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 2, (int64_t[]){SIDE, SIDE}, data, &filled);
+  if (!status) status = graft_tensor_copy(tensor, filled);
+  graft_tensor_release(filled);
+  return status;
+}
+
+/* The results, as real numbers one after the other; how many of the first RESULTS each has in `counts`. */
+static void factorize(const char *line, double scale, double values[RESULTS][2 * SIDE * SIDE], int64_t *counts) {
+  txt_call call;
+  graft_tensor *outs[RESULTS + 1] = {NULL};
+  graft_meta metas[RESULTS + 1];
+  uint32_t n = 0;
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, graft_device_reference(), fill_scaled, &scale));
+  OK(graft_infer(call.schema->id, call.args, call.nargs, metas, sizeof *metas, RESULTS + 1, &n));
+  OK(graft_call(call.schema->id, call.args, call.nargs, outs, n));
+  for (uint32_t i = 0; i < n; i++) {
+    bool complex_numbers = graft_tensor_dtype(outs[i]) == GRAFT_C128;
+    counts[i] = graft_tensor_numel(outs[i]) * (complex_numbers ? 2 : 1);
+    OK(graft_tensor_to_host(outs[i], values[i]));
+    graft_tensor_release(outs[i]);
+  }
+  txt_free(&call);
+}
+
+START_TEST(factorizations_scale_with_their_matrix) {
+  static const int powers[] = {-500, -60, 60, 500};
+  const struct factorization *f = &factorizations[_i];
+  double plain[RESULTS][2 * SIDE * SIDE], scaled[RESULTS][2 * SIDE * SIDE];
+  int64_t counts[RESULTS] = {0};
+  factorize(f->line, 1, plain, counts);
+  for (int k = 0; k < ROWS(powers); k++) {
+    double scale = ldexp(1, powers[k]);
+    factorize(f->line, scale, scaled, counts);
+    for (int i = 0; i < RESULTS; i++)
+      for (int64_t j = 0; j < counts[i]; j++) {
+        double expected = plain[i][j] * (f->scales[i] ? scale : 1), size = f->scales[i] ? scale : 1;
+        ck_assert_msg(fabs(scaled[i][j] - expected) <= 1e-13 * size, "%s times 2^%d: result %d is %g, expected %g",
+                      f->line, powers[k], i, scaled[i][j], expected);
+      }
+  }
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {ONCE(digamma_far_left_of_zero), {0}};
+  const suite_test tests[] = {
+      ONCE(digamma_far_left_of_zero), EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)), {0}};
   return run_suite("special", tests, (suite_options){0});
 }
