@@ -84,8 +84,62 @@ START_TEST(factorizations_scale_with_their_matrix) {
 }
 END_TEST
 
+/* A reference kernel sums in long double and rounds once, whatever the dtype: that of f32 is that of f64, rounded. */
+enum { LINE = 1025 };
+static const char *const rounded_once[] = {
+    "cumsum T[1025] 0", "logcumsumexp T[1025] 0", "cumprod T[1025] 0",         "sum.dim_IntList T[1025] [0]",
+    "prod T[1025]",     "mm T[25,41] T[41,25]",   "var.correction T[1025] [0]"};
+
+static graft_status fill_line(void *context, uint32_t index, graft_tensor *tensor) {
+  float values[LINE];
+  double wide[LINE];
+  uint32_t state = 12345 + index;
+  int64_t n = graft_tensor_numel(tensor);
+  graft_tensor *filled = NULL;
+  (void)context;
+  for (int64_t i = 0; i < n; i++) {
+    state = state * 1664525u + 1013904223u;
+    wide[i] = values[i] = 0.5f + (float)(state >> 8) * 0x1p-24f;
+  }
+  bool is_wide = graft_tensor_dtype(tensor) == GRAFT_F64;
+  graft_status status =
+      graft_tensor_from_host(graft_device_reference(), graft_tensor_dtype(tensor), graft_tensor_ndim(tensor),
+                             graft_tensor_sizes(tensor), is_wide ? (const void *)wide : values, &filled);
+  if (!status) status = graft_tensor_copy(tensor, filled);
+  graft_tensor_release(filled);
+  return status;
+}
+
+static int64_t run_line(const char *text, const char *dtype, void *results) {
+  char line[128] = "aten::", *to = line + strlen(line);
+  txt_call call;
+  graft_tensor *out = NULL;
+  for (; *text; text++) to += sprintf(to, *text == 'T' ? "%s" : "%.1s", *text == 'T' ? dtype : text);
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, graft_device_reference(), fill_line, NULL));
+  OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  OK(graft_tensor_to_host(out, results));
+  int64_t n = graft_tensor_numel(out);
+  graft_tensor_release(out);
+  txt_free(&call);
+  return n;
+}
+
+START_TEST(reference_kernels_round_once) {
+  static float narrow[LINE];
+  static double wide[LINE];
+  int64_t n = run_line(rounded_once[_i], "f32", narrow);
+  ck_assert_int_eq(run_line(rounded_once[_i], "f64", wide), n);
+  for (int64_t i = 0; i < n; i++)
+    ck_assert_msg(narrow[i] == (float)wide[i], "%s: element %lld is %.9g, expected %.9g", rounded_once[_i],
+                  (long long)i, narrow[i], wide[i]);
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {
-      ONCE(digamma_far_left_of_zero), EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)), {0}};
+  const suite_test tests[] = {ONCE(digamma_far_left_of_zero),
+                              EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)),
+                              EACH(reference_kernels_round_once, ROWS(rounded_once)),
+                              {0}};
   return run_suite("special", tests, (suite_options){0});
 }
