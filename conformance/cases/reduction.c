@@ -349,6 +349,9 @@ static const cf_op cf_reduction_ops[] = {
      CF_TEXTS("m T[33,17] 10 -5 90", "m T[1025] 7", "m T[129] 13 0 26", "m T[0] 3", "m T[20001] 5 -3 3",
               "m T[33] 5000 -9 9"),
      CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    /* quotients that f32 does not hold */
+    {"aten::histc", CF_TEXTS("m T[1025]<1000003 100003 0 1000003"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES,
+     CF_FLAT, CF_G_NONE},
     {"aten::bincount",
      CF_TEXTS("s T[129]<17", "m T[1025]<100", "m T[33]<5 _ 20", "s T[0] _ 3", "m T[1]=0", "m T[20001]<3",
               "s T[33]<5 _ 5000", "m T[35003]<100"),

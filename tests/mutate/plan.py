@@ -36,6 +36,7 @@ SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
+MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
 PREPARED = "prepared"  # what the op headers say that rules do with arguments
 LARGEST = "pointwise"  # of mustpass two fifths
 SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
@@ -143,7 +144,7 @@ class Graft:
         return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl"]
 
     def tests_built(self, path):
-        targets = [*SDK_TESTS, PREPARED, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
+        targets = [*SDK_TESTS, *MEMORY_TESTS, PREPARED, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
         return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets], only_builds=True)
 
     def environment(self, path):
@@ -246,7 +247,7 @@ class Graft:
         # Nothing here changes a kernel's text: what the driver has compiled serves all mutants, those of other kinds, too.
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
-                *self.tests(SDK_TESTS), self.prepared(path),
+                *self.tests(SDK_TESTS), self.prepared(path), *self.tests(MEMORY_TESTS),
                 self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl),
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),

@@ -497,6 +497,7 @@ class Checks(unittest.TestCase):
             self.assertEqual(checks[at].command, ["tests/prepared.sh", "build/tests/prepared"])
             self.assertIn(checks[at].after[0], checks[:at])
             self.assertIn(plan.PREPARED, checks[at].after[0].command)
+            self.assertLessEqual(set(plan.MEMORY_TESTS), {check.name for check in checks})
 
     def test_only_the_checks_that_are_asked_for(self):
         with tempfile.TemporaryDirectory() as tree:
