@@ -18,6 +18,7 @@ typedef struct argument {
   bool was_short, is_short;         /* a list with fewer items than its length in the schema, or than spatial dims */
   bool is_long;                     /* or with more */
   bool is_other;                    /* a dtype, than the first output's */
+  bool was_unlike, is_unlike;       /* a tensor, in sizes, to the first tensor of the call */
 } argument;
 
 typedef struct op {
@@ -72,6 +73,13 @@ static bool is_empty(const graft_value *v) {
   return v->kind == GRAFT_VALUE_TENSORS || v->count == 0;
 }
 
+/* Whether a tensor has other sizes than the first of the call. */
+static bool is_unlike(const op_call *call, const graft_value *v) {
+  const graft_value *first = &call->args[0];
+  bool both = first->kind == GRAFT_VALUE_TENSOR && v->kind == GRAFT_VALUE_TENSOR;
+  return both && !tns_same_sizes(first->as.tensor, v->as.tensor);
+}
+
 /* As a slot gets it. */
 static void note_prepared(argument *a, const op_call *call, int i) {
   const op_arg *arg = &call->schema->args[i];
@@ -79,6 +87,7 @@ static void note_prepared(argument *a, const op_call *call, int i) {
   a->is_negative |= has_negative(now);
   a->is_unordered |= is_unordered(now);
   a->is_absent |= now->kind == GRAFT_VALUE_NONE;
+  a->is_unlike |= is_unlike(call, now);
   a->is_other |= now->kind != GRAFT_VALUE_DTYPE || now->as.dtype != call->out[0].dtype;
   if (!is_list(arg->kind) || now->kind == GRAFT_VALUE_NONE) return;
   a->is_empty |= is_empty(now);
@@ -95,6 +104,7 @@ static void note_given(argument *a, const op_call *call, int i, const graft_valu
     a->was_absent |= !arg->fallback;
     return;
   }
+  a->was_unlike |= is_unlike(call, given);
   a->was_negative |= has_negative(given);
   a->was_unordered |= is_unordered(given);
   a->was_empty |= is_list(arg->kind) && is_empty(given);
@@ -262,6 +272,7 @@ static void facts_of(const op *o, int i, char *words) {
   add_fact(words, a->was_absent && !a->is_other && arg->kind == OPK_DTYPE, "that of out");
   add_fact(words, (a->was_empty || a->was_absent) && is_list(arg->kind) && !a->is_absent && !a->is_empty,
            "never empty");
+  add_fact(words, a->was_unlike && !a->is_unlike, "sized as the first tensor");
   add_fact(words, a->was_short && !a->is_short && !a->is_long, arg->bytes ? "at full length" : "one a spatial dim");
 }
 

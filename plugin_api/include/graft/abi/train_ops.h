@@ -687,7 +687,7 @@ typedef struct graft_args_bernoulli_p {
 typedef graft_status (*graft_bernoulli_p_fn)(const graft_exec *exec, const graft_args_bernoulli_p *args) GRAFT_NOEXCEPT;
 
 /* aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor
- * Prepared: self, target, weight promoted. */
+ * Prepared: self, target, weight promoted; weight sized as the first tensor. */
 typedef struct graft_args_binary_cross_entropy {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1005,7 +1005,7 @@ typedef struct graft_args_histc {
 typedef graft_status (*graft_histc_fn)(const graft_exec *exec, const graft_args_histc *args) GRAFT_NOEXCEPT;
 
 /* aten::huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor
- * Prepared: self, target promoted. */
+ * Prepared: self, target promoted; target sized as the first tensor. */
 typedef struct graft_args_huber_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1329,7 +1329,7 @@ typedef graft_status (*graft_masked_fill_Tensor_fn)(const graft_exec *exec,
                                                     const graft_args_masked_fill_Tensor *args) GRAFT_NOEXCEPT;
 
 /* aten::masked_select(Tensor self, Tensor mask) -> Tensor
- * Prepared: self promoted. */
+ * Prepared: self promoted; mask sized as the first tensor. */
 typedef struct graft_args_masked_select {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1396,7 +1396,7 @@ typedef struct graft_args_mish {
 typedef graft_status (*graft_mish_fn)(const graft_exec *exec, const graft_args_mish *args) GRAFT_NOEXCEPT;
 
 /* aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
- * Prepared: self, target promoted. */
+ * Prepared: self, target promoted; target sized as the first tensor. */
 typedef struct graft_args_mse_loss {
   graft_args head;
   const graft_tensor_desc *self;
@@ -1735,7 +1735,7 @@ typedef struct graft_args_silu {
 typedef graft_status (*graft_silu_fn)(const graft_exec *exec, const graft_args_silu *args) GRAFT_NOEXCEPT;
 
 /* aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor
- * Prepared: self, target promoted. */
+ * Prepared: self, target promoted; target sized as the first tensor. */
 typedef struct graft_args_smooth_l1_loss {
   graft_args head;
   const graft_tensor_desc *self;
