@@ -238,6 +238,23 @@ static void same_then_written(graft_tensor **in, graft_tensor **out) {
   out[1] = retained(c);
 }
 
+static graft_tensor *filled(graft_rt_device *device, int64_t rows, int64_t columns, double number) {
+  graft_tensor *t;
+  OK(graft_tensor_empty(device, GRAFT_F32, 2, (int64_t[]){rows, columns}, &t));
+  WRITE(t, FILL_SCALAR, T(t), NUMBER(number));
+  return later(t);
+}
+
+/* Of the first one an element is enough; the product needs all of the second; the third is seen. */
+static void fills(graft_tensor **in, graft_tensor **out) {
+  graft_tensor *spread = filled(in[0]->device, 3, 4, 0.3), *whole = filled(in[0]->device, 4, 2, 0.7);
+  graft_tensor *turned = CALL(PERMUTE, T(spread), INTS(1, 0));
+  out[0] = retained(CALL(MUL_TENSOR, T(in[0]), T(spread)));
+  out[1] = retained(CALL(ADD_TENSOR, T(CALL(PERMUTE, T(out[0]), INTS(1, 0))), T(turned)));
+  out[2] = retained(CALL(MM, T(in[0]), T(whole)));
+  out[3] = retained(filled(in[0]->device, 2, 2, 0.9));
+}
+
 #define F32(...) \
   { GRAFT_F32, sizeof((int[]){__VA_ARGS__}) / sizeof(int), {__VA_ARGS__}, {0}, 0 }
 #define OF(dtype, ...) \
@@ -270,6 +287,7 @@ static const program programs[] = {
     {"self_transposed", {F32(4, 4)}, self_transposed, 1, 2},
     {"statistics", {F32(2, 3, 4), F32(3), F32(3), F32(3), F32(3)}, statistics, 1, 0},
     {"same_then_written", {F32(3, 4)}, same_then_written, 2, 6},
+    {"fills", {F32(3, 4)}, fills, 4, 0},
     {"gradients", {F32(4, 3), F32(2, 4)}, gradients, 2, 0},
     {"training", {F32(4, 3), F32(3), F32(2, 4)}, training, 2, 0},
 };

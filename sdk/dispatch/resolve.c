@@ -188,14 +188,20 @@ static const graft_tensor *source_of(const resolver *r, const dsp_operand *o) {
   return o->item >= 0 ? value->as.tensors[o->item] : value->as.tensor;
 }
 
-/* An item of a list that was broadcast, by this host: no tensor of the caller's. */
+/* An item of a list that has one element in memory, in the shape of the item that it stands beside. */
 static bool is_spread_item(const resolver *r, const dsp_operand *o) {
-  const graft_tensor *t = o->is_output || o->item < 0 ? NULL : source_of(r, o);
-  return t && t->numel != tns_numel(o->ndim, o->view_sizes);
+  bool spread = !o->is_output && o->item >= 0 && op_role(r->call->schema, r->call->def, (uint32_t)o->arg) == 'c';
+  for (int32_t i = 0; i < o->ndim && spread; i++) spread = o->view_sizes[i] == 1 || o->view_strides[i] == 0;
+  return spread;
+}
+
+/* One that this host has broadcast: what has that shape as the caller gives it can be copied for a slot. */
+static bool is_broadcast_item(const resolver *r, const dsp_operand *o) {
+  return is_spread_item(r, o) && source_of(r, o)->numel != tns_numel(o->ndim, o->view_sizes);
 }
 
 static bool layout_served(const resolver *r, const dsp_operand *o) {
-  if (is_spread_item(r, o)) return true; /* or the slot is not asked */
+  if (is_spread_item(r, o) && r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS) return true;
   if (has_zero_stride(o))
     return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
   return tns_is_contiguous(o->ndim, o->view_sizes, o->view_strides) || (r->caps.flags & GRAFT_CAP_STRIDED);
@@ -293,7 +299,7 @@ static bool settle_operands(resolver *r) {
     if (o->action == DSP_DYNAMIC && (o->item >= DSP_MAX_DYNAMIC || r->outs[o->item])) return false;
     if (o->action == DSP_HOST_VALUE || o->action == DSP_ABSENT || o->action == DSP_DYNAMIC) continue;
     if (!takes_dtype(r, o)) return false;
-    if (is_spread_item(r, o) && !(r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS)) return false;
+    if (is_broadcast_item(r, o) && !(r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS)) return false;
     if (r->caps.max_ndim && (uint32_t)o->ndim > r->caps.max_ndim) return false;
     if (o->action == DSP_DIRECT && needs_temporary(r, o)) {
       /* Making a temporary is itself a copy: a copy goes as it is or through host memory. */

@@ -1,10 +1,13 @@
 /* Constants folded: a node that reads constants alone runs now, once, on the device, and its results are constants. Not
  * where it draws random numbers, writes to what was there, or makes much out of little: a large tensor of one number is
- * written sooner than it is read. A node that fails stays, and fails when the graph runs, as its call would. */
+ * written sooner than it is read. Of a tensor that is filled with a number, and read by calls alone whose slots take
+ * one element in its place, there is that element. A node that fails stays, and fails when the graph runs, as its call
+ * would. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graft/ops.h"
+#include "graph/exec.h"
 
 enum { SMALL_BYTES = 1 << 20 };
 
@@ -106,6 +109,106 @@ static graft_status fold(const folding *f, const gr_node *node, bool *folded) {
   return GRAFT_OK;
 }
 
+/* --- fills --- */
+
+/* Whether the node fills new memory, whole, with a number. */
+static bool is_fill(const folding *f, const gr_node *node) {
+  if (node->schema->id != GRAFT_OP_FILL_SCALAR || node->nresults != 1) return false;
+  const gr_view *view = &node->results[0].view;
+  if (view->buffer == GR_NONE || view->flags || !dt_is_float(view->dtype)) return false;
+  const gr_buffer *buffer = &f->graph->buffers[view->buffer];
+  const uint64_t bytes = (uint64_t)tns_numel(view->ndim, view->sizes) * dt_bytes(view->dtype);
+  return buffer->kind == GR_VALUE && !buffer->on_host && f->writes[view->buffer] == 1 && buffer->bytes == bytes;
+}
+
+/* Which argument an operand is of. */
+static uint32_t arg_of(const gr_node *node, uint32_t operand) {
+  uint32_t a = 0;
+  for (; a < node->nargs; a++) {
+    const graft_value *v = &node->args[a];
+    const uint64_t count = v->kind == GRAFT_VALUE_TENSORS ? v->count : v->kind == GRAFT_VALUE_TENSOR;
+    if (operand >= (uint64_t)v->as.i && operand - (uint64_t)v->as.i < count) break;
+  }
+  return a;
+}
+
+/* Whether the slot of a node takes one element in place of this operand. */
+static bool takes_element(const folding *f, const gr_node *node, uint32_t operand) {
+  const op_def *def = op_def_of(node->schema->id);
+  op_slot slot;
+  graft_op_caps caps;
+  if (!def || !dsp_caps(f->graph->device, node->schema, &slot, &caps)) return false;
+  const uint32_t arg = arg_of(node, operand);
+  const char role = op_role(node->schema, def, arg);
+  const graft_cap_flags strided = GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED;
+  if (def->flags & OP_ITEM_BY_ITEM) return role == 'c' && caps.flags & GRAFT_CAP_EXPANDED_ITEMS;
+  return def->flags & OP_ELEMENTWISE && (role == 'b' || role == 'c') && (caps.flags & strided) == strided;
+}
+
+static bool all_take_element(const folding *f, const gr_node *fill) {
+  const gr_view *filled = &fill->results[0].view;
+  for (uint32_t n = 0; n < f->graph->nnodes; n++) {
+    const gr_node *node = f->graph->nodes[n];
+    for (uint32_t i = 0; node != fill && i < node->noperands; i++) {
+      const gr_view *view = &node->operands[i].view;
+      if (view->buffer != filled->buffer) continue;
+      if (view->dtype != filled->dtype || view->flags || !takes_element(f, node, i)) return false;
+    }
+  }
+  return true;
+}
+
+static void read_element(graft_graph *graph, uint32_t buffer) {
+  for (uint32_t n = 0; n < graph->nnodes; n++) {
+    gr_node *node = graph->nodes[n];
+    for (uint32_t i = 0; i < node->noperands; i++) {
+      gr_view *view = &node->operands[i].view;
+      if (view->buffer != buffer) continue;
+      view->offset = 0;
+      memset(view->strides, 0, sizeof view->strides);
+    }
+  }
+}
+
+/* Leaves the element of a fill; what fails is filled in each run. */
+static bool keep_element(const folding *f, const gr_node *fill) {
+  const int64_t one = 1;
+  const graft_value args[] = {graft_value_ints(&one, 1),
+                              fill->args[ARG_fill_Scalar_value],
+                              {.kind = GRAFT_VALUE_DTYPE, .as.dtype = fill->results[0].view.dtype},
+                              {0},
+                              {.kind = GRAFT_VALUE_DEVICE, .as.device = f->graph->device},
+                              {0}};
+  gr_buffer *buffer = &f->graph->buffers[fill->results[0].view.buffer];
+  const uint64_t before = buffer->bytes;
+  graft_tensor *element = NULL;
+  graft_status status = graft_call(GRAFT_OP_FULL, args, sizeof args / sizeof *args, &element, 1);
+  buffer->bytes = dt_bytes(fill->results[0].view.dtype);
+  if (!status) status = keep_results(f, fill, &element);
+  graft_tensor_release(element);
+  if (status) buffer->bytes = before;
+  return !status;
+}
+
+static graft_status fold_fills(const folding *f) {
+  graft_graph *graph = f->graph;
+  bool *is_output = NULL;
+  graft_status status = gr_mark_outputs(graph, &is_output);
+  for (uint32_t n = 0; !status && n < graph->nnodes;) {
+    const gr_node *node = graph->nodes[n];
+    const bool folds = is_fill(f, node) && !is_output[node->results[0].view.buffer] && all_take_element(f, node) &&
+                       keep_element(f, node);
+    if (folds) {
+      memmove(&graph->nodes[n], &graph->nodes[n + 1], (--graph->nnodes - n) * sizeof *graph->nodes);
+      read_element(graph, node->results[0].view.buffer);
+    } else {
+      n++;
+    }
+  }
+  free(is_output);
+  return status;
+}
+
 graft_status gr_pass_fold(graft_graph *graph) {
   folding f = {graph, calloc(graph->nbuffers + 1u, sizeof *f.writes)};
   graft_status status = f.writes ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a pass over a graph");
@@ -118,6 +221,7 @@ graft_status gr_pass_fold(graft_graph *graph) {
     if (!folded) graph->nodes[kept++] = node;
   }
   graph->nnodes = kept;
+  if (!status) status = fold_fills(&f);
   free(f.writes);
   /* What only folded nodes read is no longer needed. */
   return status ? status : gr_drop_constants(graph);
