@@ -136,6 +136,78 @@ START_TEST(refused_calls) {
 }
 END_TEST
 
+/* Ops whose PyTorch kernels take a given output of the result's own dtype alone; others cast into it. */
+static const char *const exact_outputs[] = {
+    "aten::gather f32[3] 0 i64[3]",
+    "aten::scatter.src f32[3] 0 i64[3] f32[3]",
+    "aten::scatter_add f32[3] 0 i64[3] f32[3]",
+    "aten::scatter.value f32[3] 0 i64[3] 2.5",
+    "aten::scatter_reduce.two f32[3] 0 i64[3] f32[3] 'sum'",
+    "aten::index_reduce f32[3] 0 i64[3] f32[3] 'mean'",
+    "aten::index_add f32[3] 0 i64[3] f32[3]",
+    "aten::tril f32[3,3]",
+    "aten::triu f32[3,3]",
+    "aten::_softmax f32[3] 0 false",
+    "aten::_log_softmax f32[3] 0 false",
+    "aten::sort f32[3] 0",
+    "aten::sort.stable f32[3] stable=true",
+    "aten::topk f32[3] 2",
+    "aten::kthvalue f32[3] 2",
+    "aten::mode f32[3]",
+    "aten::searchsorted.Tensor f32[3] f32[2]",
+    "aten::bucketize.Tensor f32[2] f32[3]",
+    "aten::multinomial f32[3] 2",
+    "aten::max_pool2d_with_indices f32[1,4,4] [2,2]",
+    "aten::max_pool3d_with_indices f32[1,4,4,4] [2,2,2]",
+    "aten::adaptive_max_pool2d f32[1,4,4] [2,2]",
+    "aten::adaptive_max_pool3d f32[1,4,4,4] [2,2,2]",
+    "aten::avg_pool2d f32[1,4,4] [2,2]",
+    "aten::linalg_lu_factor_ex f32[3,3]",
+    "aten::linalg_ldl_factor_ex f32[3,3]",
+};
+
+/* The call, with output `other` of a wider dtype, or for whole numbers of i16. */
+static graft_status call_into(txt_call *call, const graft_meta *metas, uint32_t count, uint32_t other) {
+  graft_tensor *outs[4] = {NULL};
+  graft_rt_device *reference = graft_device_reference();
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < count && !status; i++) {
+    graft_dtype dtype = metas[i].dtype;
+    if (i == other) dtype = dtype == GRAFT_F32 ? GRAFT_F64 : GRAFT_I16;
+    status = graft_tensor_empty(reference, dtype, metas[i].ndim, metas[i].sizes, &outs[i]);
+  }
+  if (!status) status = graft_call(call->schema->id, call->args, call->nargs, outs, count);
+  for (uint32_t i = 0; i < count; i++) graft_tensor_release(outs[i]);
+  return status;
+}
+
+static graft_status zeros(void *context, uint32_t index, graft_tensor *tensor) {
+  (void)context, (void)index;
+  graft_tensor *filled = NULL;
+  static const double none[64];
+  graft_status status =
+      graft_tensor_from_host(graft_device_reference(), tensor->dtype, tensor->ndim, tensor->sizes, none, &filled);
+  if (!status) status = graft_tensor_copy(tensor, filled);
+  graft_tensor_release(filled);
+  return status;
+}
+
+START_TEST(given_outputs_of_another_dtype) {
+  const char *line = exact_outputs[_i];
+  graft_meta metas[4];
+  uint32_t count = 0;
+  txt_call call;
+  OK(txt_parse_call(line, NULL, &call));
+  OK(txt_make(&call, graft_device_reference(), zeros, NULL));
+  OK(graft_infer(call.schema->id, call.args, call.nargs, metas, sizeof *metas, 4, &count));
+  for (uint32_t i = 0; i < count; i++) {
+    ck_assert_msg(call_into(&call, metas, count, i) == GRAFT_INVALID_ARGUMENT, "%s takes output %u", line, i);
+    assert_says("given output is");
+  }
+  txt_free(&call);
+}
+END_TEST
+
 START_TEST(impossible_tensors) {
   graft_rt_device *device = device_of(_i);
   graft_tensor *t = (graft_tensor *)1;
@@ -418,18 +490,13 @@ START_TEST(an_ignored_index_passes) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(refused_calls, DEVICES),
-                              EACH(impossible_tensors, DEVICES),
-                              EACH(index_out_of_range, DEVICES),
-                              EACH(bags_in_disorder, DEVICES),
-                              ONCE(tensors_of_another_device),
-                              ONCE(devices_that_are_not_there),
-                              EACH(out_of_memory, DEVICES),
-                              ONCE(fallback_forbidden),
-                              EACH(use_after_fork, DEVICES),
-                              ONCE(no_op_has_no_name),
-                              ONCE(unknown_texts_are_seen),
-                              ONCE(an_ignored_index_passes),
-                              {0}};
+  const suite_test tests[] = {
+      EACH(refused_calls, DEVICES),      EACH(given_outputs_of_another_dtype, ROWS(exact_outputs)),
+      EACH(impossible_tensors, DEVICES), EACH(index_out_of_range, DEVICES),
+      EACH(bags_in_disorder, DEVICES),   ONCE(tensors_of_another_device),
+      ONCE(devices_that_are_not_there),  EACH(out_of_memory, DEVICES),
+      ONCE(fallback_forbidden),          EACH(use_after_fork, DEVICES),
+      ONCE(no_op_has_no_name),           ONCE(unknown_texts_are_seen),
+      ONCE(an_ignored_index_passes),     {0}};
   return run_suite("bad input", tests, (suite_options){.timeout_s = 240});
 }

@@ -248,6 +248,7 @@ static graft_status infer_unpool(op_call *c) {
 
 #define MAXIMUM(name, upper, roles_, dims_, windows_)                                                                 \
   {.op_id = GRAFT_OP_##upper,                                                                                         \
+   .flags = OP_EXACT_OUT,                                                                                             \
    .roles = roles_,                                                                                                   \
    .infer = infer_forward,                                                                                            \
    .vjp = pool_vjp,                                                                                                   \
