@@ -5,7 +5,7 @@
 #define ADDED(a, b) CALL(ADD_TENSOR, T(a), T(b))
 #define TIMES(a, b) CALL(MUL_TENSOR, T(a), T(b))
 
-enum { DIMS = 2 };
+enum { DIMS = 2, INPUTS = 6 };
 
 typedef struct shape {
   const char *name;
@@ -25,7 +25,8 @@ static int64_t result_size(const shape *s, int d) {
                        : (s->size[d] + 2 * s->padding - reach - 1) / s->stride + 1;
 }
 
-/* --- programs: in: the input, a weight, a bias, a residual of the result's shape, a scale of channels --- */
+/* --- programs: in: the input, a weight, a bias, a residual of the result's shape, a scale of channels, a variance ---
+ */
 
 static graft_tensor *convolved(graft_tensor **in, const shape *s, bool biased) {
   const graft_value none = {0};
@@ -51,6 +52,28 @@ static void scaled_residual(graft_tensor **in, graft_tensor **out, const void *w
   out[1] = retained(CALL(HARDSWISH, T(ADDED(scaled, in[3]))));
 }
 
+/* A batch normalization as it is in inference, by the scale, the bias and what stands for statistics. */
+static graft_tensor *normalized(graft_tensor *t, graft_tensor **in, graft_tensor **rstd) {
+  graft_tensor *results[3] = {NULL, NULL, NULL};
+  const graft_value args[] = {
+      T(t), T(in[4]), T(in[2]), T(in[4]), T(in[5]), graft_value_float(0.1), graft_value_float(1e-3)};
+  OK(graft_call(GRAFT_OP_NATIVE_BATCH_NORM_LEGIT_NO_TRAINING, args, ROWS(args), results, 3));
+  for (int i = 0; i < 3; i++) later(results[i]);
+  if (rstd) *rstd = retained(results[2]);
+  return results[0];
+}
+
+static void normalized_residual(graft_tensor **in, graft_tensor **out, const void *what) {
+  const setting *s = what;
+  out[0] = retained(CALL(RELU, T(ADDED(normalized(convolved(in, s->of, false), in, NULL), in[3]))));
+}
+
+/* The statistics are seen, which only the op itself gives. */
+static void normalized_and_seen(graft_tensor **in, graft_tensor **out, const void *what) {
+  const setting *s = what;
+  out[0] = retained(CALL(RELU, T(ADDED(normalized(convolved(in, s->of, true), in, &out[1]), in[3]))));
+}
+
 static void cast_silu(graft_tensor **in, graft_tensor **out, const void *what) {
   const setting *s = what;
   const graft_dtype other = s->dtype == GRAFT_F32 ? GRAFT_BF16 : GRAFT_F32;
@@ -66,6 +89,8 @@ typedef struct followed {
 } followed;
 static const followed programs_of[] = {{"bias, relu", biased_relu, 1, 2},
                                        {"scale, bias, residual, hardswish", scaled_residual, 2, 5},
+                                       {"batch norm, residual, relu", normalized_residual, 1, 4},
+                                       {"batch norm that is seen", normalized_and_seen, 2, 2},
                                        {"mask, cast, silu", cast_silu, 2, 4}};
 
 /* Small; rows and planes with tails; windows of one element as products; one channel a group; strides, dilation,
@@ -101,7 +126,11 @@ static double rarely_infinite_at(int64_t i, uint32_t seed) {
   return i % 401 == 6 ? INFINITY : plain_value_at(i, seed);
 }
 
-static void make_five(const setting *s, graft_tensor **in) {
+static double positive_value_at(int64_t i, uint32_t seed) {
+  return 0.1 + fabs(plain_value_at(i, seed));
+}
+
+static void make_six(const setting *s, graft_tensor **in) {
   const shape *of = s->of;
   const int64_t first = of->transposed ? of->in : of->out, second = (of->transposed ? of->out : of->in) / of->groups;
   in[0] = laid(plain_value_at, s->dtype, (int64_t[]){of->images, of->in, of->size[0], of->size[1]}, 1);
@@ -110,6 +139,7 @@ static void make_five(const setting *s, graft_tensor **in) {
   in[2] = filled_with(plain_value_at, s->dtype, of->out, 3);
   in[3] = laid(plain_value_at, s->dtype, (int64_t[]){of->images, of->out, result_size(of, 0), result_size(of, 1)}, 4);
   in[4] = filled_with(plain_value_at, s->dtype, of->out, 5);
+  in[5] = filled_with(positive_value_at, s->dtype, of->out, 6);
 }
 
 /* Nodes that run in groups: all, where the kernels take calls that follow; else those behind the convolution, if two.
@@ -117,14 +147,14 @@ static void make_five(const setting *s, graft_tensor **in) {
 static void compare_shape(const followed *p, const setting *s, bool follows) {
   char name[128];
   snprintf(name, sizeof name, "%s, %s, %d bytes", p->name, s->of->name, (int)dt_bytes(s->dtype));
-  graft_tensor *in[5], *same[5];
-  make_five(s, in);
-  make_five(s, same);
+  graft_tensor *in[INPUTS], *same[INPUTS];
+  make_six(s, in);
+  make_six(s, same);
   const uint32_t behind = p->nodes - 1 > 1 ? p->nodes - 1 : 0;
-  const way w = {p->calls, s, 5, p->outputs, follows ? p->nodes : behind, 1, .at_least = true};
+  const way w = {p->calls, s, INPUTS, p->outputs, follows ? p->nodes : behind, 1, .at_least = true};
   compare(name, &w, in, same);
-  release_all(in, 5);
-  release_all(same, 5);
+  release_all(in, INPUTS);
+  release_all(same, INPUTS);
 }
 
 static bool is_gpu;

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_graft
 from compiled import assert_same, assert_trains_as_eager, beside_graphs, graphs_of, tensors, train
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -159,6 +160,40 @@ def test_inference(device, programs):
         result = compiled(compiled(x) @ torch.ones(3, 6, device=device))
         assert result.is_inference() and result.isfinite().all()
     assert not beside_graphs(programs)
+
+
+class Block(nn.Module):
+    """As a ResNet has it."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(channels) for _ in range(2))
+
+    def forward(self, x):
+        (first, second), (norm, last) = self.convolutions, self.norms
+        return F.relu(last(second(F.relu(norm(first(x))))) + x)
+
+
+def test_launches_of_a_block_in_inference(device):
+    """The norms, the sum and the activations are made where the convolutions write."""
+    x = torch.randn(2, 16, 14, 14, device=device)
+    block = Block(16).to(device)
+    for _ in range(3):  # statistics that are not 0 and 1
+        block(x + 1)
+    block.eval()
+    convolutions = nn.Sequential(*block.convolutions)
+    counts = {}
+    with torch.no_grad():
+        for name, model in {"block": block, "convolutions": convolutions}.items():
+            compiled = torch.compile(model, backend="graft")
+            for _ in range(3):
+                result = compiled(x)
+            before = torch_graft.statistics().launches
+            compiled(x)
+            counts[name] = torch_graft.statistics().launches - before
+            assert_same(result, model(x))
+    assert counts["block"] <= counts["convolutions"]
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])

@@ -142,19 +142,41 @@ const char *const ocl_norm_reads[] = {[OCL_NORM_INPUT] = "input",
                                       [OCL_NORM_SAVE_INVSTD] = "save_invstd",
                                       [OCL_NORM_READS] = NULL};
 
+static operands operands_of(const ocl_call *call) {
+  const bool batch = *(const ocl_norm_kind *)call->op->recipe == OCL_NORM_BATCH;
+  return (operands){.out = ocl_result(call, 0),
+                    .mean = ocl_result(call, 1),
+                    .rstd = ocl_result(call, 2),
+                    .in = ocl_read_tensor(call, OCL_NORM_INPUT),
+                    .weight = ocl_read_tensor(call, OCL_NORM_WEIGHT),
+                    .bias = ocl_read_tensor(call, OCL_NORM_BIAS),
+                    .running_mean = ocl_read_tensor(call, OCL_NORM_RUNNING_MEAN),
+                    .running_var = ocl_read_tensor(call, OCL_NORM_RUNNING_VAR),
+                    .fixed = batch && !ocl_read_bool(call, OCL_NORM_TRAINING),
+                    .epsilon = ocl_read_float(call, OCL_NORM_EPS, 0),
+                    .momentum = ocl_read_float(call, OCL_NORM_MOMENTUM, 0),
+                    .call = call};
+}
+
 graft_status ocl_norm_forward(const ocl_call *call) {
-  bool batch = *(const ocl_norm_kind *)call->op->recipe == OCL_NORM_BATCH;
-  const operands operands = {.out = ocl_result(call, 0),
-                             .mean = ocl_result(call, 1),
-                             .rstd = ocl_result(call, 2),
-                             .in = ocl_read_tensor(call, OCL_NORM_INPUT),
-                             .weight = ocl_read_tensor(call, OCL_NORM_WEIGHT),
-                             .bias = ocl_read_tensor(call, OCL_NORM_BIAS),
-                             .running_mean = ocl_read_tensor(call, OCL_NORM_RUNNING_MEAN),
-                             .running_var = ocl_read_tensor(call, OCL_NORM_RUNNING_VAR),
-                             .fixed = batch && !ocl_read_bool(call, OCL_NORM_TRAINING),
-                             .epsilon = ocl_read_float(call, OCL_NORM_EPS, 0),
-                             .momentum = ocl_read_float(call, OCL_NORM_MOMENTUM, 0),
-                             .call = call};
+  const operands operands = operands_of(call);
   return run(call->exec, &operands);
+}
+
+/* ---- In groups ---- */
+
+/* As forward.cl has it. */
+const ocl_pointwise_recipe ocl_norm_fixed_recipe = {.dtypes = OCL_FLOATS,
+                                                    .expression = "(a - b) * ((VT)1 / sqrt(c + x)) * d + e"};
+
+bool ocl_norm_read_fixed(const ocl_call *call, ocl_norm_fixed *norm) {
+  if (call->op->engine != ocl_norm_forward) return false;
+  const operands o = operands_of(call);
+  if (!o.fixed || !o.out) return false;
+  *norm = (ocl_norm_fixed){
+      .in = o.in, .out = o.out, .of_channels = {o.running_mean, o.running_var, o.weight, o.bias}, .epsilon = o.epsilon};
+  bool plain = o.in->dl.dtype == o.out->dl.dtype;
+  for (int i = 0; i < OCL_NORM_OF_CHANNELS && plain; i++)
+    plain = norm->of_channels[i] && norm->of_channels[i]->dl.dtype == o.out->dl.dtype;
+  return plain;
 }

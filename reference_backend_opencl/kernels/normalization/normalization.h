@@ -3,6 +3,7 @@
 #define OCL_NORMALIZATION_H
 
 #include "kernels/core/lines.h"
+#include "kernels/pointwise/pointwise.h"
 
 typedef enum ocl_norm_kind { OCL_NORM_LAYER, OCL_NORM_GROUP, OCL_NORM_BATCH } ocl_norm_kind;
 
@@ -44,6 +45,18 @@ enum {
 extern const char *const ocl_norm_reads[];
 graft_status ocl_norm_forward(const ocl_call *call);
 graft_status ocl_norm_backward(const ocl_call *call);
+
+/* A batch normalization by statistics that are given, which treats each element apart: recipes of groups
+ * (kernels/pointwise) have it as an op of a = in and, of the channel, b = mean, c = variance, d = weight, e = bias; x
+ * is added to the variance. */
+enum { OCL_NORM_OF_CHANNELS = 4 };
+typedef struct ocl_norm_fixed {
+  const graft_tensor_desc *in, *out, *of_channels[OCL_NORM_OF_CHANNELS];
+  double epsilon;
+} ocl_norm_fixed;
+extern const ocl_pointwise_recipe ocl_norm_fixed_recipe;
+/* False: the call is none, or not all of these are there in one dtype. */
+bool ocl_norm_read_fixed(const ocl_call *call, ocl_norm_fixed *norm);
 
 ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call);
 /* Sets the kernel's work sizes, and its last parameters, which are the lines and the rows. */

@@ -10,6 +10,7 @@ static const ocl_op ops[] = {
     NORMS(native_layer_norm, OCL_NORM_LAYER, GRAFT_CAP_EMPTY),
     NORMS(native_group_norm, OCL_NORM_GROUP, GRAFT_CAP_EMPTY),
     NORMS(native_batch_norm, OCL_NORM_BATCH, 0),
+    NORM(native_batch_norm_legit_no_training, ocl_norm_forward, OCL_NORM_BATCH, 0),
     ROW(OCL_OP(fused_rms_norm), GRAFT_CAP_EMPTY),
     ROW(OCL_OP(fused_rms_norm_backward), GRAFT_CAP_EMPTY),
     ROW(OCL_OP(renorm), 0),

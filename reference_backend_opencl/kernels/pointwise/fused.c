@@ -81,15 +81,15 @@ static int input_of(const graft_graph_group *group, const graft_tensor_desc *des
   return i < group->input_count ? (int)i : -1;
 }
 
-/* The value that a call reads: one of the group's own, or what an input brings. */
-static graft_status read_value(compiling *c, const graft_tensor_desc *desc, int *value) {
+/* The value that a call reads as `desc`: one of the group's own, or what the input `from` brings. */
+static graft_status read_from(compiling *c, const graft_tensor_desc *desc, const graft_tensor_desc *from, int *value) {
   ocl_fused_kernel *k = &c->kernel;
   const ocl_fused_tensor *known = current_of(c, desc);
   if (known) {
     *value = known->value;
     return GRAFT_OK;
   }
-  const int input = input_of(c->group, desc);
+  const int input = input_of(c->group, from);
   ocl_fused_tensor read = {.desc = desc};
   if (input < 0 || k->ninputs == OCL_FUSED_TENSORS || c->ncurrent == OCL_FUSED_VALUES) return GRAFT_UNIMPLEMENTED;
   if (!ocl_fused_see(&k->space, desc, &read.view)) return GRAFT_UNIMPLEMENTED;
@@ -101,6 +101,10 @@ static graft_status read_value(compiling *c, const graft_tensor_desc *desc, int 
   k->inputs[k->ninputs++] = read;
   set_current(c, desc, *value);
   return GRAFT_OK;
+}
+
+static graft_status read_value(compiling *c, const graft_tensor_desc *desc, int *value) {
+  return read_from(c, desc, desc, value);
 }
 
 static graft_status add_number(compiling *c, const ocl_fused_op *op, const ocl_given_number *given, int *number) {
@@ -179,7 +183,8 @@ static graft_status take_pointwise(compiling *c, ocl_fused_op *op) {
   ocl_operands *o = &op->operands;
   graft_status status = GRAFT_OK;
   for (int k = 0; k < o->inputs && status == GRAFT_OK; k++) {
-    if (!ocl_is_value(o->input[k])) status = read_value(c, o->input[k], &op->input_value[k]);
+    const graft_tensor_desc *from = op->normalizes && k > 0 ? op->of_channels[k - 1] : o->input[k];
+    if (!ocl_is_value(o->input[k])) status = read_from(c, o->input[k], from, &op->input_value[k]);
   }
   if (status != GRAFT_OK) return status;
   if (op->moves) {

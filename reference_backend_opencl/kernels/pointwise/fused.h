@@ -7,6 +7,7 @@
 
 #include "kernels/convolution/convolution.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/normalization/normalization.h"
 #include "kernels/pointwise/pointwise.h"
 #include "kernels/reduction/reduction.h"
 
@@ -70,6 +71,11 @@ typedef struct ocl_fused_op {
   bool multiplies;              /* a matrix product or a convolution, which calls may follow in its kernel */
   ocl_product_call product;     /* of a convolution: input, weight, bias and result */
   const graft_args_convolution *convolution; /* else NULL */
+  bool normalizes; /* by statistics that are given: its operands behind the first are `spread` over the places of
+                      channels */
+  const graft_tensor_desc *of_channels[OCL_NORM_OF_CHANNELS];
+  graft_tensor_desc spread[OCL_NORM_OF_CHANNELS];
+  int64_t spread_strides[OCL_DIMS_MAX];
   /* A reduction: */
   bool reduces;
   int results;
@@ -80,12 +86,12 @@ typedef struct ocl_fused_op {
   const ocl_dtype *compute;
   ocl_operands operands;
   graft_scalar made[OCL_SCALARS_MAX];
-  bool moves;                         /* a conversion to its own dtype: its result is its operand */
-  bool cheap;                         /* made again sooner than read again */
-  int value, second_value;            /* the results' numbers */
-  int input_value[OCL_INPUTS_MAX];    /* where an operand is a tensor */
-  int input_number[OCL_INPUTS_MAX];   /* where it is none */
-  int scalar_number[OCL_SCALARS_MAX]; /* -1: the expression does not ask */
+  bool moves;                             /* a conversion to its own dtype: its result is its operand */
+  bool cheap;                             /* made again sooner than read again */
+  int value, second_value;                /* the results' numbers */
+  int input_value[OCL_FUSED_INPUTS_MAX];  /* where an operand is a tensor */
+  int input_number[OCL_FUSED_INPUTS_MAX]; /* where it is none */
+  int scalar_number[OCL_SCALARS_MAX];     /* -1: the expression does not ask */
 } ocl_fused_op;
 
 /* False: the call is none that can be fused. */

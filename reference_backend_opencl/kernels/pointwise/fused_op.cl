@@ -35,6 +35,17 @@
 #define PARAMETER_2
 #define GET_2
 #endif
+#if INPUTS > 3 /* those of a batch normalization */
+#define PARAMETER_3 , __private const VEC_OF(RAW(D_3)) * in_3
+#define PARAMETER_4 , __private const VEC_OF(RAW(D_4)) * in_4
+#define GET_3 VT d = LOAD(D_3, __private, in_3);
+#define GET_4 VT e = LOAD(D_4, __private, in_4);
+#else
+#define PARAMETER_3
+#define PARAMETER_4
+#define GET_3
+#define GET_4
+#endif
 #ifdef SECOND
 #define PARAMETER_SECOND , __private VEC_OF(RAW(D_SECOND)) * second
 #define PUT_SECOND STORE(D_SECOND, __private, second, (SECOND));
@@ -43,10 +54,10 @@
 #define PUT_SECOND
 #endif
 
-static void CAT(op_, NUMBER)(__private VEC_OF(RAW(D_OUT)) * out PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x,
+static void CAT(op_, NUMBER)(__private VEC_OF(RAW(D_OUT)) * out PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2 PARAMETER_3 PARAMETER_4, CT number_x,
                              CT number_y, CT number_z) {
   VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
-  GET_0 GET_1 GET_2
+  GET_0 GET_1 GET_2 GET_3 GET_4
   STORE_RESULT(__private, out, (EXPRESSION));
   PUT_SECOND
 }

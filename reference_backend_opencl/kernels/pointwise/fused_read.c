@@ -320,6 +320,36 @@ static bool read_draw(const graft_device *device, const ocl_call *call, ocl_fuse
   return op->draws = true;
 }
 
+/* Other results, the statistics as they came, nobody may look at: the groups see to that. */
+static bool read_normalization(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
+  ocl_norm_fixed norm;
+  if (!ocl_norm_read_fixed(call, &norm)) return false;
+  const graft_dl_tensor *out = &norm.out->dl;
+  if (out->ndim > OCL_DIMS_MAX || !fits(device, norm.in, out) || !fits(device, norm.out, out)) return false;
+  op->recipe = &ocl_norm_fixed_recipe;
+  op->compute = ocl_dtype_of(device, out->dtype);
+  op->space = (ocl_fused_space){.ndim = out->ndim};
+  memcpy(op->space.shape, out->shape, (size_t)out->ndim * sizeof *out->shape);
+  op->made[0] = (graft_scalar){.dtype = GRAFT_F64, .value.f = norm.epsilon};
+  op->operands = (ocl_operands){.op_id = call->op->id,
+                                .out = norm.out,
+                                .input = {norm.in},
+                                .inputs = 1 + OCL_NORM_OF_CHANNELS,
+                                .scalar = {&op->made[0]},
+                                .scalars = 1};
+  op->spread_strides[1] = 1;
+  for (int i = 0; i < OCL_NORM_OF_CHANNELS; i++) {
+    op->of_channels[i] = norm.of_channels[i];
+    op->spread[i] = *norm.of_channels[i];
+    op->spread[i].dl.ndim = out->ndim;
+    op->spread[i].dl.shape = out->shape;
+    op->spread[i].dl.strides = op->spread_strides;
+    op->operands.input[1 + i] = &op->spread[i];
+  }
+  op->numbers = 1;
+  return op->normalizes = true;
+}
+
 static bool read_pointwise(const graft_device *device, const ocl_call *call, ocl_fused_op *op) {
   /* The programs of all but the last take long to compile. */
   const uint32_t alone = OCL_SPECIAL | OCL_GAMMA | OCL_BESSEL | OCL_POLYNOMIALS | OCL_LANES;
@@ -405,6 +435,7 @@ bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fu
   *op = (ocl_fused_op){0};
   if (!node->args || ocl_call_of(exec, node->args, &call) != GRAFT_OK) return false;
   if (read_product(exec->device, &call, op) || read_convolution(exec, &call, op)) return true;
+  if (read_normalization(exec->device, &call, op)) return true;
   return call.op->engine == ocl_reduce ? read_reduction(exec->device, &call, op)
                                        : read_pointwise(exec->device, &call, op);
 }

@@ -17,6 +17,7 @@ typedef struct candidate {
   const graft_graph_node *node;
   bool fits, multiplies; /* multiplies: a product, which pointwise calls may follow */
   bool draws;
+  bool normalizes;     /* what it gives beside its first result nobody may see, and it sees other shapes than its own */
   int numbers, stages; /* that its call takes */
   ocl_fused_space space;
   ocl_lists *lists; /* a call on lists of tensors, which goes together with others alone; owned */
@@ -116,6 +117,7 @@ static graft_status find_candidates(grouping *g, const graft_exec *exec) {
     c->stages = op.reduces ? op.numbers : 0;
     c->multiplies = op.multiplies;
     c->draws = op.draws;
+    c->normalizes = op.normalizes;
   }
   return status;
 }
@@ -151,7 +153,9 @@ static bool can_see(const ocl_fused_space *space, const graft_tensor_desc *const
   return true;
 }
 
-static bool can_see_all(const ocl_fused_space *space, const graft_graph_node *node) {
+static bool can_see_all(const ocl_fused_space *space, const candidate *c) {
+  const graft_graph_node *node = c->node;
+  if (c->normalizes) return !space->reduced && can_see(space, node->reads, 1) && can_see(space, node->writes, 1);
   return can_see(space, node->reads, node->read_count) && can_see(space, node->writes, node->write_count);
 }
 
@@ -181,7 +185,7 @@ static bool is_written(const graft_tensor_desc *const *list, int count, const gr
 
 /* How many tensors the kernel of the group would have: in memory, or of numbers that it draws. */
 static int count_tensors(const grouping *g) {
-  const graft_tensor_desc *inputs[OCL_FUSED_OPS * OCL_INPUTS_MAX], *written[2 * OCL_FUSED_OPS];
+  const graft_tensor_desc *inputs[OCL_FUSED_OPS * OCL_FUSED_INPUTS_MAX], *written[2 * OCL_FUSED_OPS];
   int ninputs = 0, nwritten = 0, noutputs = 0, ndrawn = 0;
   for (int m = 0; m < g->nmembers; m++) {
     const graft_graph_node *node = g->nodes[g->members[m]].node;
@@ -207,9 +211,9 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
   if (g->nmembers > 0 && !ocl_fused_merge(&g->space, &c->space, space)) return false;
   bool changes = space->reduced != g->space.reduced; /* which asks more of those that are in it */
   for (int i = 0; i < g->nmembers && changes; i++) {
-    if (!can_see_all(space, g->nodes[g->members[i]].node)) return false;
+    if (!can_see_all(space, &g->nodes[g->members[i]])) return false;
   }
-  return c->multiplies || can_see_all(space, c->node);
+  return c->multiplies || can_see_all(space, c);
 }
 
 /* Of two calls that give each other nothing, and that may go together all the same: how far apart they stand at most.
@@ -285,12 +289,22 @@ static bool join_lists(grouping *g, uint32_t n) {
 
 /* ---- a group of any others ---- */
 
+/* Whether nobody sees more of a normalization than its first result. */
+static bool has_one_result(const grouping *g, uint32_t n) {
+  const graft_graph_node *node = g->nodes[n].node;
+  bool one = true;
+  for (uint32_t i = 1; i < node->write_count && one; i++)
+    one = !is_seen(g, node->writes[i]) && !is_read_outside(g, n, node->writes[i]);
+  return one;
+}
+
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   if (c->lists) return join_lists(g, n);
   if (g->nmembers > 0 && g->nodes[g->members[0]].lists) return false;
   ocl_fused_space space;
+  if (c->normalizes && !has_one_result(g, n)) return false;
   if (g->nmembers == OCL_FUSED_OPS || g->nnumbers + c->numbers > OCL_FUSED_NUMBERS ||
       g->nstages + c->stages > OCL_FUSED_STAGES || !is_wanted(g, n) || !find_space(g, c, &space) ||
       clashes(&space, c->node, c->node) || (space.team.splits > 1 && reads_result(g, c)) ||

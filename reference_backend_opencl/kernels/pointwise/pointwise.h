@@ -5,7 +5,8 @@
 
 #include "runtime/ocl.h"
 
-enum { OCL_INPUTS_MAX = 3, OCL_SCALARS_MAX = 3 };
+/* Inputs: of a call that has a slot here; of one that groups alone make of others' slots. */
+enum { OCL_INPUTS_MAX = 3, OCL_FUSED_INPUTS_MAX = 5, OCL_SCALARS_MAX = 3 };
 
 /* Flags of a recipe. */
 enum {
@@ -44,7 +45,7 @@ typedef struct ocl_pointwise_recipe {
 /* The operands of a call. */
 typedef struct ocl_operands {
   uint32_t op_id; /* for reports */
-  const graft_tensor_desc *out, *second, *input[OCL_INPUTS_MAX];
+  const graft_tensor_desc *out, *second, *input[OCL_FUSED_INPUTS_MAX];
   const graft_scalar *scalar[OCL_SCALARS_MAX];
   int inputs, scalars;
   uint32_t mode;
