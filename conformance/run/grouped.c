@@ -61,13 +61,45 @@ typedef struct cf_grouped {
   graft_rt_device *device;
   graft_graph *graph;
   graft_graph_exec *exec;
-  graft_tensor *inputs[CF_MAX_TENSORS], *outs[CF_MAX_TENSORS], *negated[4];
+  graft_tensor *inputs[CF_MAX_TENSORS], *outs[CF_MAX_TENSORS], *negated[4][CF_MAX_TENSORS];
   uint32_t nouts;
 } cf_grouped;
 
-static graft_status cf_negate_twice(cf_grouped *g, graft_tensor *of, graft_tensor **negated) {
-  graft_status status = cf_add_negation(g->graph, of, &negated[0]);
-  return status ? status : cf_add_negation(g->graph, negated[0], &negated[1]);
+/* Tensors of the call that its neighbour takes or gives: one, or all of a list. */
+typedef struct cf_end {
+  uint32_t first, count;
+  bool is_list;
+} cf_end;
+
+static cf_end cf_first_input(const cf_call *call) {
+  cf_end end = {.first = (uint32_t)cf_call_first_read(call), .count = 1};
+  const uint32_t arg = call->spec_arg[end.first];
+  end.is_list = call->schema->args[arg].kind == OPK_TENSORS;
+  while (end.is_list && end.first > 0 && call->spec_arg[end.first - 1] == arg) end.first--;
+  while (end.is_list && end.first + end.count < call->ntensors && call->spec_arg[end.first + end.count] == arg)
+    end.count++;
+  return end;
+}
+
+/* Results that the call does not give have no output; the first of those that it gives is negated. */
+static cf_end cf_first_result(const cf_grouped *g) {
+  const op_schema *schema = g->call->schema;
+  cf_end end = {.count = 1, .is_list = schema->rets[0].kind == OPK_TENSORS};
+  if (end.is_list) end.count = g->nouts / schema->nrets;
+  while (!end.is_list && end.first + 1 < g->nouts && !g->outs[end.first]) end.first++;
+  return end;
+}
+
+static graft_status cf_negate(cf_grouped *g, const cf_end *end, graft_tensor *const *of, graft_tensor **negated) {
+  if (!end->is_list) return cf_add_negation(g->graph, of[0], negated);
+  const graft_value list = graft_value_tensors(of, end->count);
+  return graft_graph_call(g->graph, GRAFT_OP_FOREACH_NEG, &list, 1, negated, end->count);
+}
+
+static graft_status cf_negate_twice(cf_grouped *g, const cf_end *end, graft_tensor *const *of,
+                                    graft_tensor *negated[][CF_MAX_TENSORS]) {
+  graft_status status = cf_negate(g, end, of, negated[0]);
+  return status ? status : cf_negate(g, end, negated[0], negated[1]);
 }
 
 static graft_status cf_grouped_inputs(cf_grouped *g, graft_tensor *const *like) {
@@ -80,15 +112,15 @@ static graft_status cf_grouped_inputs(cf_grouped *g, graft_tensor *const *like) 
   return status;
 }
 
-/* Results that the call does not give have no output; the first of those that it gives is negated. */
 static graft_status cf_grouped_outputs(cf_grouped *g) {
-  uint32_t first = 0;
-  while (first + 1 < g->nouts && !g->outs[first]) first++;
-  graft_status status = cf_negate_twice(g, g->outs[first], &g->negated[2]);
+  const cf_end end = cf_first_result(g);
+  graft_status status = cf_negate_twice(g, &end, g->outs + end.first, &g->negated[2]);
   for (uint32_t i = 0; i < g->nouts && !status; i++) {
     char name[16];
     snprintf(name, sizeof name, "o%u", i);
-    if (g->outs[i]) status = graft_graph_output(g->graph, name, i == first ? g->negated[3] : g->outs[i]);
+    const bool is_negated = i >= end.first && i < end.first + end.count;
+    graft_tensor *out = is_negated ? g->negated[3][i - end.first] : g->outs[i];
+    if (g->outs[i]) status = graft_graph_output(g->graph, name, out);
   }
   return status;
 }
@@ -96,12 +128,12 @@ static graft_status cf_grouped_outputs(cf_grouped *g) {
 static graft_status cf_grouped_build(cf_grouped *g, graft_tensor *const *like) {
   graft_tensor *tensors[CF_MAX_TENSORS] = {0}, *items[CF_MAX_TENSORS];
   graft_value args[OP_MAX_ARGS];
-  const int first = cf_call_first_read(g->call);
+  const cf_end end = cf_first_input(g->call);
   graft_status status = cf_grouped_inputs(g, like);
-  if (!status) status = cf_negate_twice(g, g->inputs[first], g->negated);
+  if (!status) status = cf_negate_twice(g, &end, g->inputs + end.first, g->negated);
   if (status) return status;
   for (uint32_t i = 0; i < g->call->ntensors; i++) tensors[i] = g->inputs[i];
-  tensors[first] = g->negated[1];
+  for (uint32_t i = 0; i < end.count; i++) tensors[end.first + i] = g->negated[1][i];
   cf_call_args(g->call, g->device, tensors, args, items);
   status = graft_graph_call(g->graph, g->call->schema->id, args, g->call->schema->nargs, g->outs, g->nouts);
   return status ? status : cf_grouped_outputs(g);
@@ -134,8 +166,8 @@ static void cf_grouped_release(cf_grouped *g) {
   for (uint32_t i = 0; i < CF_MAX_TENSORS; i++) {
     graft_tensor_release(g->inputs[i]);
     graft_tensor_release(g->outs[i]);
+    for (int k = 0; k < 4; k++) graft_tensor_release(g->negated[k][i]);
   }
-  for (int i = 0; i < 4; i++) graft_tensor_release(g->negated[i]);
   graft_graph_exec_destroy(g->exec);
   graft_graph_destroy(g->graph);
 }

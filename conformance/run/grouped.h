@@ -13,8 +13,8 @@ bool cf_joins_end(const graft_graph *graph, graft_rt_device *device, bool first)
 bool cf_joins_neighbours(const graft_graph *graph, graft_rt_device *device, uint32_t neighbours);
 
 /* Makes the call with these tensors in a graph: its first input is negated twice before, its first result twice behind,
- * which changes no bit, so that it is judged as it is elsewhere. *joined tells whether the plugin takes the call
- * together with one of its neighbours, and has compiled what it takes; if not, nothing is run. */
+ * a list as a list, which changes no bit, so that it is judged as it is elsewhere. *joined tells whether the plugin
+ * takes the call together with one of its neighbours, and has compiled what it takes; if not, nothing is run. */
 graft_status cf_grouped_call(const cf_call *call, graft_rt_device *device, graft_tensor *const *inputs,
                              graft_tensor **outs, uint32_t nouts, bool *joined);
 
