@@ -198,7 +198,9 @@ static void follow_results(const results *r, VT v, CT added, long image, long ch
   int n = 0;
   VSTORE(v, all);
   for (long j = r->x < width ? 0 : pitch - r->x, x = r->x < width ? r->x : 0; j < r->count; j += pitch - width, x = 0) {
-    for (; x < width && j < r->count; x++, j++) inside[n++] = all[j];
+    const long end = min(j + width - x, (long)r->count);
+    for (; j + 4 <= end; j += 4, n += 4) vstore4(vload4(0, all + j), 0, inside + n);
+    for (; j < end; j++) inside[n++] = all[j];
   }
   for (int j = n; j < VEC; j++) inside[j] = (CT)0;
   const long at = r->at + (r->x < width ? r->y * width + r->x : (r->y + 1) * width);

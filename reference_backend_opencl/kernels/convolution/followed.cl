@@ -68,7 +68,9 @@ static void follow(VT v, CT added, long image, long channel, long places, long a
     VSTORE(VLOAD(made), to);
     return;
   }
-  for (int j = 0; j < count; j++) to[j * f->to.place] = made[j];
+  int j = 0;
+  for (; f->to.place == 1 && j + 4 <= count; j += 4) vstore4(vload4(0, made + j), 0, to + j);
+  for (; j < count; j++) to[j * f->to.place] = made[j];
 }
 #else
 #define FOLLOWED_PARAMETERS
