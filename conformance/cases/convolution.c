@@ -79,6 +79,15 @@ static const cf_op cf_convolution_ops[] = {
               "m T[1,40,11,10]+ T[1,16,21,19]+^ T[40,16,3,3]+^ [40] [2,2] [1,1] [1,1] false [0,0] 1 [1,1,0]",
               "m T[1,16,12,14]+^ T[1,24,6,7]+ T[24,16,3,3]+^ [16] [2,2] [1,1] [1,1] true [1,1] 1 [1,1,1]"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
+    /* So along one dim alone, the outermost or the one in the middle. */
+    {"aten::convolution",
+     CF_TEXTS("m T[1,16,33,35]+ T[40,16,3,1]+^ _ [1,1] [1,0] [1,1] false [0,0] 1",
+              "m T[1,16,9,9,15]+ T[40,16,3,1,1]+^ _ [1,1,1] [1,0,0] [1,1,1] false [0,0,0] 1"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
+    {"aten::convolution_backward",
+     CF_TEXTS("m T[1,40,33,35]+^ T[1,16,33,35]+ T[40,16,3,1]+^ _ [1,1] [1,0] [1,1] false [0,0] 1 [1,1,0]",
+              "m T[1,40,9,9,15]+^ T[1,16,9,9,15]+ T[40,16,3,1,1]+^ _ [1,1,1] [1,0,0] [1,1,1] false [0,0,0] 1 [1,1,0]"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
     /* Ends of a GPU's tiles of f32: channels, outputs, steps of K and blocks of them, phases of strides that share a
        divisor with the dilation or don't, windows of many taps, groups. */
     {"aten::convolution",
