@@ -120,6 +120,13 @@ static void with_writes(graft_tensor **in, graft_tensor **out, const void *what)
   WRITE(in[1], ADD_TENSOR, T(in[1]), T(sum));
 }
 
+/* The second factor lies in no one run along the two dims. */
+static void with_a_turned_factor(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *sum = CALL(SUM_DIM_INTLIST, T(TIMES(in[0], T(in[1]))), INTS(1, 2), NO);
+  out[0] = retained(CALL(SQRT, T(CALL(ABS, T(sum)))));
+}
+
 /* --- their inputs --- */
 
 typedef struct fused_program {
@@ -215,6 +222,19 @@ START_TEST(writes_to_what_is_reduced) {
 }
 END_TEST
 
+START_TEST(what_lines_cannot_see_runs_alone) {
+  if (!device) return;
+  const int64_t sizes[] = {3, 5, 7}, strides[] = {35, 7, 1}, turned[] = {35, 1, 5};
+  graft_tensor *all = sized(GRAFT_F32, 15, 7, 1), *in[2];
+  OK(tns_new(all->storage, device, GRAFT_F32, 3, sizes, strides, 0, &in[0]));
+  OK(tns_new(all->storage, device, GRAFT_F32, 3, sizes, turned, 0, &in[1]));
+  const way w = {with_a_turned_factor, NULL, 2, 1, 3, 1, .at_least = false};
+  compare("turned", &w, in, in);
+  graft_tensor_release(all);
+  release_all(in, 2);
+}
+END_TEST
+
 static void open_for_teams(void) {
   teams = true;
   open_for_gpus();
@@ -223,6 +243,7 @@ static void open_for_teams(void) {
 int main(void) {
   const suite_test tests[] = {ONCE(writes_to_what_is_reduced),
                               EACH(conversions_around_reductions, 2),
+                              ONCE(what_lines_cannot_see_runs_alone),
                               EACH(rows_and_columns, ROWS(programs_of)),
                               EACH(other_dtypes, ROWS(programs_of)),
                               EACH(lines_that_are_not_held, ROWS(programs_of)),

@@ -23,9 +23,10 @@ static const cf_op cf_factory_ops[] = {
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::full", CF_TEXTS("m [33,17] 2.7 dtype=T", "m [129] inf dtype=T", "m [13] nan dtype=T"), CF_FLOATS,
      CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
+    /* the largest f16 */
+    {"aten::full", CF_TEXTS("m [13] 65504 dtype=T", "m [13] -65504 dtype=T"), CF_BIT(F16), CF_R_EXACT, CF_VALUES,
+     CF_FLAT, CF_G_NONE},
     /* an integer that by way of f64 would round to another f32 */
-    {"aten::full", CF_TEXTS("m [13] 65504 dtype=T", "m [13] -65504 dtype=T"), CF_BIT(F16), CF_R_EXACT, CF_VALUES, 0,
-     CF_G_NONE}, /* the largest of them */
     {"aten::full", CF_TEXTS("m [13] 18014399583223809 dtype=T"), CF_BIT(F32) | CF_BIT(F64), CF_R_EXACT, CF_VALUES,
      CF_FLAT, CF_G_NONE},
     {"aten::fill.Scalar", CF_TEXTS("s T[33,17] 2", "m T[1025] 1", "m T[] 2", "m T[0] 1"), CF_ANY_DTYPE, CF_R_EXACT,

@@ -233,19 +233,11 @@ static const char *const cf_dim_texts[] = {"s T[33,17] 1",   "m T[33,17] 0 true"
 static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
 static const char *const cf_prod_dim_texts[] = {"s T[13,17] 1", "m T[17,13] 0 true",  "m T[13] 0", "m T[3,13,17] 1",
                                                 "m T[3,0] 1",   "f T[2,3,1,3,2,3] 3", NULL};
-static const char *const cf_vector_texts[] = {"m T[40007] [0]",
-                                              "m T[19,1032] [1]",
-                                              "m T[19,1041] [1]",
-                                              "m T[1101,33] [1]",
-                                              "m T[2601,13] [1]",
-                                              "m T[5,7,1032] [0,2]",
-                                              "m T[3,5,3,40] [0,1,3]",
-                                              "m T[131,264] [0]",
-                                              "m T[5,33,72] [0,1]",
-                                              "m T[9,70,8] [1]",
-                                              "m T[300,7,3] [1]",
-                                              "m T[2001,5] [0]",
-                                              NULL};
+/* For vectors and teams of work-items: tails, lines in two dims, steps over three. */
+static const char *const cf_vector_texts[] = {
+    "m T[40007] [0]",      "m T[19,1032] [1]",        "m T[19,1041] [1]", "m T[1101,33] [1]",   "m T[2601,13] [1]",
+    "m T[5,7,1032] [0,2]", "m T[3,5,3,40] [0,1,3]",   "m T[131,264] [0]", "m T[5,33,72] [0,1]", "m T[9,70,8] [1]",
+    "m T[33,35,37] [1]",   "m T[5,9,7,9,17] [0,2,4]", "m T[300,7,3] [1]", "m T[2001,5] [0]",    NULL};
 static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            "s T[33,17] [0] correction=0",
                                            "m T[33,17]",
