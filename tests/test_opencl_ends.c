@@ -5,6 +5,7 @@
 
 #include "bad_input.h"
 #include "between.h"
+#include "opencl_groups.h"
 #include "suite.h"
 
 static void ignore(void *context, const graft_profile_record *record) {
@@ -18,6 +19,30 @@ static void work_without_waiting(graft_rt_device *device) {
   OK(graft_op_neg(from, &to));
   graft_tensor_release(from);
   graft_tensor_release(to);
+}
+
+/* A group of each kind: pointwise calls alone, around a reduction, and behind a product. */
+static void calls_of_groups(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *e = CALL(EXP, T(CALL(NEG, T(in[0]))));
+  out[0] = retained(CALL(TANH, T(CALL(ABS, T(in[1])))));
+  out[1] = retained(CALL(DIV_TENSOR, T(e), T(CALL(SUM_DIM_INTLIST, T(e), INTS(-1), graft_value_bool(true)))));
+  out[2] = retained(CALL(RELU, T(CALL(MM, T(in[0]), T(in[2])))));
+}
+
+static void run_groups(graft_rt_device *on) {
+  device = on;
+  graft_tensor *in[] = {sized(GRAFT_F32, 7, 13, 1), sized(GRAFT_F32, 300, 5, 2), sized(GRAFT_F32, 13, 9, 3)};
+  graft_tensor *out[RESULTS] = {NULL};
+  const way w = {calls_of_groups, NULL, ROWS(in), 3, 0, 0, .at_least = true};
+  graft_graph_exec *exec = compiled(&w, in);
+  graft_graph_exec_info info;
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_ge(info.groups, 2);
+  OK(graft_graph_run(exec, in, w.ninputs, out, w.noutputs));
+  release_all(out, w.noutputs);
+  release_all(in, w.ninputs);
+  graft_graph_exec_destroy(exec);
 }
 
 /* Of each way to take something: programs and tables of several sizes, events asked and waited for, pinned memory,
@@ -55,6 +80,7 @@ static void use(graft_rt_device *device) {
   memset(pinned, 1, 4096);
   OK(graft_pinned_free(device, pinned));
   for (int i = 0; i < ROWS(lines); i++) ck_assert_msg(!call_of(lines[i], device, NULL), "%s", graft_last_error());
+  run_groups(device);
   OK(graft_stream_create(device, 0, 0, &stream));
   OK(graft_event_create(device, 0, &event));
   OK(graft_event_create(device, GRAFT_EVENT_TIMING, &timed));
