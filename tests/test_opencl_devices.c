@@ -203,6 +203,17 @@ START_TEST(vectors_of_all_widths) {
 }
 END_TEST
 
+/* Each of the first three kinds by its own name alone. */
+enum { NAMED_KINDS = 3 };
+START_TEST(devices_are_chosen_by_kind) {
+  static const char *const choices[NAMED_KINDS][2] = {{"device=cpu"}, {"device=gpu"}, {"device=accelerator"}};
+  between_pretend(CL_DEVICE_TYPE, &device_kinds[_i].type, sizeof device_kinds[_i].type);
+  for (int c = 0; c < NAMED_KINDS; c++)
+    ck_assert_msg((device_at(OPENCL, choices[c], 0) != NULL) == (c == _i), "%s", choices[c][0]);
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
 static void open_and_ask(void) {
   setup();
   open_device();
@@ -212,7 +223,10 @@ int main(void) {
   const suite_test asked[] = {ONCE(answers_are_the_drivers),    ONCE(answers_that_do_not_fit_are_not_written),
                               ONCE(devices_that_are_not_there), EACH(kinds_of_devices, ROWS(device_kinds)),
                               ONCE(dtypes_follow_the_driver),   {0}};
-  const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it), EACH(vectors_of_all_widths, 8), {0}};
+  const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
+                               EACH(vectors_of_all_widths, 8),
+                               EACH(devices_are_chosen_by_kind, NAMED_KINDS),
+                               {0}};
   int status = run_suite("opencl_devices", asked, (suite_options){.timeout_s = 60, .setup = open_and_ask});
   return run_suite("opencl_devices_opened", opened, (suite_options){.timeout_s = 120, .setup = setup}) || status;
 }
