@@ -178,16 +178,17 @@ END_TEST
 /* Whatever width its vectors have, a device adds right, up to the last element. */
 START_TEST(vectors_of_all_widths) {
   static const cl_uint widths[] = {0, 1, 4, 7, 8, 15, 16, 64};
-  static const char *const lines[] = {"aten::add.Tensor f32[%d] f32[%d]", "aten::mul.Tensor i64[%d] i64[%d]",
-                                      "aten::add.Tensor f32[3,%d] f32[3,%d]"};
+  static const char *const calls[][2] = {
+      {"aten::add.Tensor", "f32["}, {"aten::mul.Tensor", "i64["}, {"aten::add.Tensor", "f32[3,"}};
   graft_rt_device *device = pretending(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &widths[_i], sizeof *widths);
-  for (int i = 0; i < 3 * ROWS(lines); i++) {
+  for (int i = 0; i < 3 * ROWS(calls); i++) {
     static const int sizes[] = {1, 16, 37};
+    const char *op = calls[i / 3][0], *shape = calls[i / 3][1];
     char line[80];
     graft_tensor *outs[2] = {NULL};
     double values[2][3 * 37] = {{0}};
     graft_rt_device *const devices[] = {graft_device_reference(), device};
-    snprintf(line, sizeof line, lines[i / 3], sizes[i % 3], sizes[i % 3]);
+    snprintf(line, sizeof line, "%s %s%d] %s%d]", op, shape, sizes[i % 3], shape, sizes[i % 3]);
     for (int d = 0; d < 2; d++) {
       txt_call call;
       OK(txt_parse_call(line, NULL, &call));

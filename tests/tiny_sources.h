@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,9 +31,14 @@ static void remove_folder(void) {
   ck_assert_int_eq(system(command), 0);
 }
 
-static void shell(const char *format, const char *what) {
+/* A command that is run in the folder. */
+__attribute__((format(printf, 1, 2))) static void shell(const char *format, ...) {
   char command[1024];
-  snprintf(command, sizeof command, format, folder, what);
+  int used = snprintf(command, sizeof command, "cd %s && ", folder);
+  va_list given;
+  va_start(given, format);
+  vsnprintf(command + used, sizeof command - (size_t)used, format, given);
+  va_end(given);
   ck_assert_msg(system(command) == 0, "%s", command);
 }
 
@@ -65,12 +71,9 @@ typedef void (*caller)(void **arguments);
 static inline void *compiled(uint32_t arguments) {
   char path[64];
   write_caller(arguments);
-  shell("cd %s && gcc -std=c11 -Os -Wall -Wextra -Werror -fPIC -c source.c%s", "");
-  shell(
-      "cd %s && ! nm -u source.o | grep -vE ' (expf|logf|rintf|floorf|memset|memcpy|_GLOBAL_OFFSET_TABLE_)$' | grep "
-      ".%s",
-      "");
-  shell("cd %s && gcc -std=c11 -fPIC -shared -o source.so caller.c source.o -lm%s", "");
+  shell("gcc -std=c11 -Os -Wall -Wextra -Werror -fPIC -c source.c");
+  shell("! nm -u source.o | grep -vE ' (expf|logf|rintf|floorf|memset|memcpy|_GLOBAL_OFFSET_TABLE_)$' | grep .");
+  shell("gcc -std=c11 -fPIC -shared -o source.so caller.c source.o -lm");
   snprintf(path, sizeof path, "%s/source.so", folder);
   void *library = dlopen(path, RTLD_NOW);
   ck_assert_msg(library != NULL, "%s", dlerror());

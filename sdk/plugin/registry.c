@@ -116,10 +116,10 @@ static void search_data_home(found *all) {
 
 /* The nth folder of plugins that goes with libgraft, malloc'ed; NULL: there are no more. */
 static char *own_folder(int nth) {
-  static const char *const places[] = {"%s/graft/plugins", "%s/../lib/graft/plugins"};
+  static const char *const places[] = {"graft/plugins", "../lib/graft/plugins"};
   if (nth == sizeof places / sizeof *places) return NULL;
   char *file = plg_own_file();
-  char *path = file ? str_new(places[nth], dirname(file)) : NULL;
+  char *path = file ? str_new("%s/%s", dirname(file), places[nth]) : NULL;
   free(file);
   return path;
 }

@@ -21,7 +21,6 @@ are new, with more time, or on another device. With GRAFT_OPENCL_DEVICE=gpu that
 it: --again on PoCL runs both kinds of kernels.
 """
 
-import argparse
 import collections
 import fcntl
 import fnmatch
@@ -44,11 +43,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import operators  # noqa: E402
 import plan  # noqa: E402
+from options import options_of  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled serves this one
-# Arguments of two types that change places are nothing that a programmer gets past the compiler.
-REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]")
+# Arguments of two types that change places, a text's format among them, are nothing that a programmer gets past the compiler.
+REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]", "[-Wformat-nonliteral]")
 TOO_SLOW = "nothing failed in"
 NO_JUDGE = "all that it meets fails without it, too"
 SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
@@ -367,7 +367,15 @@ def copy_tree(root, to):
 
 
 def read_results(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """A result a line."""
+    found = []
+    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise SystemExit(f"./run mutate: {path}: line {number} is no result ({error}): take it out, or name another file "
+                             "with --results") from None
+    return found
 
 
 class Pool:
@@ -574,53 +582,32 @@ def summary(results, equivalents, kind_of=plan.kind_of):
         yield f"+ {mutant['after'].strip()}"
 
 
+def device_asked_for():
+    return "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
+
+
+def checks_asked_for(options):
+    return [glob for glob in options.checks.split(";") if glob]
+
+
+def refuse_unknown_checks(root, mutants, options):
+    """Each glob matches a check that a mutant meets."""
+    project = plan.Graft(root, root / "build", device=device_asked_for())
+    names = {check.name for path in {mutant["path"] for mutant in mutants} for check in project.all_checks(path, None)}
+    for glob in checks_asked_for(options):
+        if not fnmatch.filter(names, glob):
+            raise SystemExit(f"./run mutate: --checks: no check of these mutants is called {glob!r}; there are: "
+                             + "; ".join(sorted(names)))
+
+
 def bench(root, tree, options, sound, clean=None):
     tree.mkdir(parents=True, exist_ok=True)
     copy_tree(root, tree)
-    device = "gpu" if os.environ.get("GRAFT_OPENCL_DEVICE") == "gpu" else None
-    only = [glob for glob in options.checks.split(";") if glob]
+    device, only = device_asked_for(), checks_asked_for(options)
     made = Bench(plan.Graft(tree, tree / "build", 1 if options.jobs > 1 else None, device, only), options.through.split(),
                  limit_s=options.check_seconds, mutant_s=options.mutant_seconds, sound=sound, clean=clean)
     made.asks_smoke = options.smoke
     return made
-
-
-def options_of(arguments):
-    parser = argparse.ArgumentParser(prog="./run mutate", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--n", type=int, default=20, metavar="N", help="how many mutants (default 20)")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (default 1)")
-    parser.add_argument("--paths", default="", metavar="GLOB", help="of files that match one of these, with commas between")
-    parser.add_argument("--kinds", default="", metavar="LIST", help=f"N of each of these kinds of files: {','.join(plan.KINDS)}")
-    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="T",
-                        help="stop after T seconds; what is being judged then is judged by the next run")
-    parser.add_argument("--mutant-seconds", type=float, default=3600, metavar="T",
-                        help="a mutant that takes longer is not judged (default 3600)")
-    parser.add_argument("--quick-seconds", type=float, default=0, metavar="T",
-                        help="give each T seconds at first, and those that nothing killed in them more at the end")
-    parser.add_argument("--check-seconds", type=float, default=900, metavar="T",
-                        help="a check that takes longer has failed (default 900)")
-    parser.add_argument("--checks", default="", metavar="GLOBS",
-                        help="only the checks of these names, with semicolons between: 'smoke*'")
-    parser.add_argument("--smoke", action="store_true",
-                        help="ask of what another check of the OpenCL backend kills whether smoke kills it, too")
-    parser.add_argument("--these", metavar="FILE", help="the mutants of a file in the form of equivalent.txt")
-    parser.add_argument("--results", metavar="FILE", help="where results are kept (default: in build/mutate, by seed)")
-    parser.add_argument("--again", action="store_true", help="judge again what survived or was not judged")
-    parser.add_argument("--baseline", action="store_true",
-                        help="run the tests and smoke without a mutant first; what fails judges none")
-    parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
-    parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
-    parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many mutants at a time (default 1)")
-    parser.add_argument("--through", default="", metavar="COMMAND", help="what each command is run by: 'nice -n 19'")
-    options = parser.parse_args(arguments)
-    if options.n < 1 or options.jobs < 1:
-        parser.error("--n and --jobs are 1 at least")
-    for kind in filter(None, options.kinds.split(",")):
-        if kind not in plan.KINDS:
-            parser.error(f"--kinds: there is no kind {kind!r}, but {', '.join(plan.KINDS)}")
-    if options.these and not os.path.exists(options.these):
-        parser.error(f"--these: there is no file {options.these}")
-    return options
 
 
 def drawn(root, options):
@@ -664,7 +651,7 @@ def still_left(mutants, results):
 
 
 def main(arguments):
-    options = options_of(arguments)
+    options = options_of(arguments, __doc__.split("\n\n")[0])
     root = Path(__file__).resolve().parents[2]
     work = root / "build/mutate"
     name = Path(options.these).name if options.these else options.seed
@@ -676,6 +663,7 @@ def main(arguments):
             for mutant in mutants:
                 print(f"{mutant['path']}:{mutant['line']} {mutant['operator']}\n- {mutant['before']}\n+ {mutant['after']}")
             return
+        refuse_unknown_checks(root, mutants, options)
         judge_all(root, work, mutants, results, options)
     print(*summary(read_results(results), equivalents), still_left(mutants, results), sep="\n")
 

@@ -16,7 +16,7 @@ NAMES = {"fmin": "fmax", "fmax": "fmin", "fminl": "fmaxl", "fmaxl": "fminl", "mi
 
 # Whose arguments may change places: nothing could tell.
 COMMUTE = {"ADD", "MUL", "MINIMUM", "MAXIMUM", "min", "max", "fmin", "fmax", "fminl", "fmaxl", "hypot", "hypotl",
-           "common_divisor", "common_multiple"}
+           "common_divisor", "common_multiple", "OP_SAVE_ARGS"}
 
 TOKEN = re.compile(
     r"(?P<number>(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?)[uUlLfFh]*)"

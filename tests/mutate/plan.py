@@ -38,6 +38,10 @@ SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_T
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
 MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
 PREPARED = "prepared"  # what the op headers say that rules do with arguments
+SDK_CALLERS = [  # what else calls ops
+    "test_dispatch", "test_autograd", "test_view", "test_tensor", "test_movement", "test_record", "test_slots", "test_fx",
+    "test_custom", "test_coverage", "test_text", "test_graph_use", "test_graph_memory", "test_graph_sizes", "test_conformance",
+    "test_graph"]
 LARGEST = "pointwise"  # of mustpass two fifths
 SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
 EXCLUDED = ["*/generated/*"]
@@ -144,7 +148,8 @@ class Graft:
         return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl"]
 
     def tests_built(self, path):
-        targets = [*SDK_TESTS, *MEMORY_TESTS, PREPARED, "async"] if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
+        of_sdk = ["tests/plugins/all", *SDK_TESTS, *MEMORY_TESTS, *SDK_CALLERS, PREPARED]
+        targets = of_sdk if path.startswith("sdk/") else ["tests/plugins/all", *OPENCL_TESTS, CLAIMS]
         return Check("tests built", ["ninja", "-C", os.path.relpath(self.build, self.tree), *targets], only_builds=True)
 
     def environment(self, path):
@@ -248,7 +253,7 @@ class Graft:
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
         return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
                 *self.tests(SDK_TESTS), self.prepared(path), *self.tests(MEMORY_TESTS),
-                self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl),
+                self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl), *self.tests(SDK_CALLERS),
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),
                 self.conformance("opencl", "opencl", "--level", "mustpass", *most_of_opencl,

@@ -85,7 +85,7 @@ static graft_status infer_update_scale(op_call *c) {
     const graft_tensor *t = op_tensor(c, i);
     if (t->numel != 1) return op_refuse(c, i, "one number");
     bool oracle = dtypes[i] == GRAFT_F32 && t->dtype == GRAFT_WIDE;
-    if (t->dtype != dtypes[i] && !oracle) return op_refuse(c, i, graft_dtype_name(dtypes[i]));
+    if (t->dtype != dtypes[i] && !oracle) return op_refuse(c, i, "%s", graft_dtype_name(dtypes[i]));
   }
   for (int i = 0; i < 2; i++) op_out_like(c, i, op_tensor(c, i)->dtype, op_tensor(c, i));
   return GRAFT_OK;
