@@ -71,8 +71,8 @@ static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const gr
   g->coarse = count_of(lists.coarse, g->dims);
   g->fine = count_of(lists.fine, g->dims);
   g->taps = count_of(lists.taps, g->dims);
-  g->fine_at = calloc((size_t)(g->coarse * g->taps) + 1, sizeof *g->fine_at);
-  g->coarse_at = calloc((size_t)(g->fine * g->taps) + 1, sizeof *g->coarse_at);
+  g->fine_at = ref_zeros(g->coarse * g->taps, sizeof *g->fine_at);
+  g->coarse_at = ref_zeros(g->fine * g->taps, sizeof *g->coarse_at);
   int64_t longest = (g->fine_channels > g->coarse_channels ? g->fine_channels : g->coarse_channels) * g->taps;
   if (g->batch * g->coarse > longest) longest = g->batch * g->coarse;
   g->x = ref_new(longest, false);

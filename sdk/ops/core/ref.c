@@ -35,10 +35,13 @@ int64_t ref_numel(const graft_tensor_desc *d) {
   return count;
 }
 
+void *ref_zeros(int64_t count, size_t bytes) {
+  return calloc(count ? (size_t)count : 1, bytes);
+}
+
 ref_array ref_new(int64_t count, bool complex_values) {
-  const size_t room = count ? (size_t)count : 1; /* no more: a sanitizer sees what is read and written behind it */
-  ref_array a = {count, calloc(room, sizeof *a.re), NULL};
-  if (a.re && complex_values) a.im = calloc(room, sizeof *a.im);
+  ref_array a = {count, ref_zeros(count, sizeof *a.re), NULL};
+  if (a.re && complex_values) a.im = ref_zeros(count, sizeof *a.im);
   if (complex_values && !a.im) ref_free(&a);
   return a;
 }

@@ -37,6 +37,10 @@ void ref_host_set(const graft_host *host);
 char *ref_data(const graft_tensor_desc *d);
 int64_t ref_numel(const graft_tensor_desc *d);
 
+/* calloc's, and NULL where there is no memory, not for no items. No byte more than they take: a sanitizer sees what is
+ * read or written behind them. */
+void *ref_zeros(int64_t count, size_t bytes);
+
 /* A tensor's values as a dense row-major array. re is NULL when host memory ran out. */
 typedef struct ref_array {
   int64_t count;

@@ -278,7 +278,7 @@ typedef struct operands {
 static graft_status run(const operands *a) {
   REF_OWNED ref_array x = ref_read(a->self);
   bool from_real = x.re && !x.im, to_real = !dt_is_complex(a->out->dl.dtype), ok = true;
-  if (from_real) x.im = calloc((size_t)x.count + 1, sizeof *x.im);
+  if (from_real) x.im = ref_zeros(x.count, sizeof *x.im);
   if (!x.re || !x.im) return ref_no_memory();
   ref_real points = 1;
   if (a->backward) conjugate(&x);

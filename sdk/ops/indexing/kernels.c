@@ -88,7 +88,7 @@ typedef struct table {
 
 static table table_of(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
   table t = {tns_numel(ndim, sizes), NULL};
-  t.at = calloc((size_t)t.count + 1, sizeof *t.at);
+  t.at = ref_zeros(t.count, sizeof *t.at);
   for (int64_t n = 0; t.at && n < t.count; n++) {
     int64_t rest = n;
     for (int32_t d = ndim - 1; d >= 0; d--) {

@@ -107,7 +107,7 @@ static bool stack_open(stack *s, const lin_operand *o, bool read) {
   s->item.rows = tail > 0 ? t->shape[batch] : 1;
   s->item.cols = tail > 1 ? t->shape[batch + 1] : 1;
   int64_t numel = ref_numel(o->desc);
-  s->all = calloc((size_t)numel + 1, sizeof *s->all);
+  s->all = ref_zeros(numel, sizeof *s->all);
   if (!s->all || !read) return s->all;
   REF_OWNED ref_array values = ref_read(o->desc);
   /* Not ref_at, whose product with I makes a zero positive. */
@@ -167,7 +167,7 @@ graft_status lin_each(const lin_operand *operands, int ins, int outs, int like, 
 }
 
 lin_matrix lin_new(int64_t rows, int64_t cols) {
-  return (lin_matrix){calloc((size_t)(rows * cols) + 1, sizeof(ref_complex)), rows, cols};
+  return (lin_matrix){ref_zeros(rows * cols, sizeof(ref_complex)), rows, cols};
 }
 
 void lin_free(lin_matrix *m) {

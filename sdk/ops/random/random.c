@@ -427,7 +427,7 @@ graft_status kernel_multinomial(const graft_exec *exec, const graft_args_multino
   const graft_dl_tensor *self = &a->self->dl;
   int64_t n = self->shape[self->ndim - 1], rows = n ? ref_numel(a->self) / n : 0, samples = a->num_samples;
   REF_OWNED ref_array x = ref_read(a->self), y = ref_new(rows * samples, false);
-  double *weights = calloc((size_t)n + 1, sizeof *weights);
+  double *weights = ref_zeros(n, sizeof *weights);
   graft_status status = x.re && y.re && weights ? GRAFT_OK : ref_no_memory();
   for (int64_t row = 0; !status && row < rows; row++) {
     for (int64_t k = 0; k < n; k++) weights[k] = (double)x.re[row * n + k];
@@ -457,7 +457,7 @@ static int by_key(const void *a, const void *b) {
 
 static graft_status permute(const graft_tensor_desc *out, const graft_philox *p) {
   REF_OWNED ref_array y = ref_new(ref_numel(out), false);
-  keyed *items = calloc((size_t)y.count + 1, sizeof *items);
+  keyed *items = ref_zeros(y.count, sizeof *items);
   graft_status status = y.re && items ? GRAFT_OK : ref_no_memory();
   for (int64_t i = 0; !status && i < y.count; i++) {
     uint64_t low = ref_philox_word(p, 2 * (uint64_t)i), high = ref_philox_word(p, 2 * (uint64_t)i + 1);

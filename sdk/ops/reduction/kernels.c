@@ -32,8 +32,8 @@ static void fill_offsets(int64_t *offsets, const graft_dl_tensor *t, uint32_t ma
 static bool lines_make(lines *l, const graft_dl_tensor *t, uint32_t mask) {
   l->outputs = l->length = 1;
   for (int32_t i = 0; i < t->ndim; i++) *(mask >> i & 1 ? &l->length : &l->outputs) *= t->shape[i];
-  l->starts = calloc((size_t)l->outputs + 1, sizeof *l->starts);
-  l->steps = calloc((size_t)l->length + 1, sizeof *l->steps);
+  l->starts = ref_zeros(l->outputs, sizeof *l->starts);
+  l->steps = ref_zeros(l->length, sizeof *l->steps);
   if (!l->starts || !l->steps) return false;
   if (l->outputs) fill_offsets(l->starts, t, mask, false);
   if (l->length) fill_offsets(l->steps, t, mask, true);

@@ -294,13 +294,13 @@ static void free_taps(taps *t) {
 
 static bool make_taps(const dim *d, taps *t) {
   int64_t total = 0;
-  t->first = calloc((size_t)d->out + 1, sizeof *t->first);
+  t->first = ref_zeros(d->out + 1, sizeof *t->first);
   for (int64_t o = 0; t->first && o < d->out; o++) {
     total += count_taps(d, o);
     t->first[o + 1] = total;
   }
-  t->indices = calloc((size_t)total + 1, sizeof *t->indices);
-  t->weights = calloc((size_t)total + 1, sizeof *t->weights);
+  t->indices = ref_zeros(total, sizeof *t->indices);
+  t->weights = ref_zeros(total, sizeof *t->weights);
   if (!t->first || !t->indices || !t->weights) return false;
   for (int64_t o = 0; o < d->out; o++) {
     int64_t first = t->first[o];

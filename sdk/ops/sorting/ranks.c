@@ -64,7 +64,7 @@ static int64_t pick_mode(const srt_item *line, int64_t n) {
 static graft_status pick_lines(const ref_array *x, ref_split s, pick_fn pick, const graft_tensor_desc *values,
                                const graft_tensor_desc *indices) {
   REF_OWNED ref_array y = ref_new(s.outer * s.inner, x->im != NULL), at = ref_new(s.outer * s.inner, false);
-  srt_item *line = calloc((size_t)s.size + 1, sizeof *line);
+  srt_item *line = ref_zeros(s.size, sizeof *line);
   graft_status status = x->re && y.re && at.re && line ? GRAFT_OK : ref_no_memory();
   for (int64_t l = 0; !status && l < y.count; l++) {
     int64_t first = l / s.inner * s.size * s.inner + l % s.inner;

@@ -91,7 +91,7 @@ static graft_status sort_lines(const graft_tensor_desc *self, int64_t dim, bool 
                                const graft_tensor_desc *values, const graft_tensor_desc *indices) {
   ref_split s = ref_split_at(self, dim);
   REF_OWNED ref_array x = ref_read(self), y = ref_new(s.outer * k * s.inner, false), at = ref_new(y.count, false);
-  srt_item *line = calloc((size_t)s.size + 1, sizeof *line);
+  srt_item *line = ref_zeros(s.size, sizeof *line);
   graft_status status = x.re && y.re && at.re && line ? GRAFT_OK : ref_no_memory();
   for (int64_t l = 0; !status && l < s.outer * s.inner; l++) {
     int64_t first = l / s.inner * s.size * s.inner + l % s.inner, to = l / s.inner * k * s.inner + l % s.inner;
