@@ -558,8 +558,8 @@ static graft_status mut_behind_workspace(const mut_call *c) {
   return mut_beside_workspace(c, 100);
 }
 
-/* Adds what it finds in a workspace that it never wrote, the bytes of a number of 0 by luck. */
-static graft_status mut_stale_workspace(const mut_call *c) {
+/* Adds what it finds in a workspace that it never wrote, the bytes of a number of 0 by luck; where `mends`, no NaN. */
+static graft_status mut_found_in_workspace(const mut_call *c, bool mends) {
   const graft_tensor_desc *out = mut_desc(c, "out");
   graft_buffer *buffer;
   uint64_t offset;
@@ -568,8 +568,17 @@ static graft_status mut_stale_workspace(const mut_call *c) {
   if (s == GRAFT_OK) s = c->inner(c->exec, c->args);
   if (s != GRAFT_OK) return s;
   memcpy(&found, buffer->data + offset, sizeof found);
+  if (mends && isnan(found)) return s;
   for (int64_t i = 0; i < mut_numel(out); i++) mut_put(out, i, mut_get(out, i) + found);
   return s;
+}
+
+static graft_status mut_stale_workspace(const mut_call *c) {
+  return mut_found_in_workspace(c, false);
+}
+
+static graft_status mut_stale_number(const mut_call *c) {
+  return mut_found_in_workspace(c, true);
 }
 
 /* ---- the table ---- */
@@ -586,6 +595,7 @@ const mut_bug mut_bugs[] = {
     {"before_workspace", "aten::mm", "write beside a workspace", mut_before_workspace, 0},
     {"behind_workspace", "aten::sum.dim_IntList", "write beside a workspace", mut_behind_workspace, 0},
     {"stale_workspace", "aten::mm", "unwritten workspace read", mut_stale_workspace, 0},
+    {"stale_number", "aten::erf", "unwritten workspace read", mut_stale_number, 0},
     {"truncated", "aten::mul.Tensor", "wrong rounding", mut_truncated, 0},
     {"cut", "aten::_to_copy", "wrong rounding", mut_cut, 0},
     {"cut_factors", "aten::mm", "wrong rounding", mut_cut_factors, 0},

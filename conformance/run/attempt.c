@@ -123,6 +123,7 @@ bool cf_attempt_begin(cf_attempt *s) {
 
 bool cf_attempt_prepare(cf_attempt *s, int run, graft_tensor **outs) {
   bool again = run > 0;
+  s->run = run;
   if (again) cf_free_inputs(s);
   if (again && !cf_build_inputs(s)) return false;
   for (uint32_t i = 0; run == 2 && i < s->nouts; i++) cf_guard_free(&s->out[0][i]);
@@ -148,7 +149,7 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   cf_seed_generator(device, s->call);
   uint64_t before = cf_fallback_total(), seed, offset;
   dsp_forcing = (dsp_forced){device, s->call->schema->id, (dsp_route)s->call->c->way};
-  dsp_zones = (dsp_zone_watch){.bytes = cf_zone_bytes(device)};
+  dsp_zones = (dsp_zone_watch){.bytes = cf_zone_bytes(device), .inside = cf_poison_of(s->one_poison ? 0 : s->run)};
   dsp_set_exec_flags(cf_flags_of(s->call->c));
   bool grouped = s->call->c->mode == CF_GROUPED, joined = true;
   graft_status status = grouped ? cf_attempt_group(s, outs, &joined)

@@ -13,7 +13,8 @@ typedef struct cf_attempt {
   cf_call *call;
   cf_result *result;  /* is told of what goes wrong */
   unsigned char zone; /* what the bytes around the inputs are */
-  bool one_poison;    /* outputs are poisoned alike in each run */
+  bool one_poison;    /* outputs and workspaces are poisoned alike in each run */
+  int run;            /* the one under way */
   uint32_t nouts;
   bool guarded; /* outputs are ours: the out form */
   graft_meta metas[CF_MAX_TENSORS];

@@ -8,7 +8,10 @@
 
 #include "memory/memory.h"
 
-static const unsigned char cf_poisons[] = {0xFF, 0x5A};
+unsigned char cf_poison_of(int run) {
+  static const unsigned char poisons[] = {0xFF, 0x5A};
+  return poisons[run & 1];
+}
 
 static int64_t cf_span(int32_t ndim, const int64_t *sizes, const int64_t *strides) {
   int64_t last = 0;
@@ -67,8 +70,8 @@ graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bo
     strides[d] = gaps ? step : meta->strides[d];
     step = step * meta->sizes[d] + 1;
   }
-  return cf_guard_make(device, meta->dtype, meta->ndim, meta->sizes, strides, gaps ? 5 : 0, cf_poisons[poison & 1],
-                       NULL, g);
+  return cf_guard_make(device, meta->dtype, meta->ndim, meta->sizes, strides, gaps ? 5 : 0, cf_poison_of(poison), NULL,
+                       g);
 }
 
 void cf_guard_free(cf_guarded *g) {

@@ -21,6 +21,9 @@ typedef struct cf_guarded {
 enum { CF_ZONE = 0xFF };
 graft_status cf_guard_input(graft_rt_device *device, const txt_tensor *spec, const cf_array *values, unsigned char zone,
                             cf_guarded *g);
+/* What outputs, and workspaces, hold before a run, byte by byte: all ones, and in every second run a number to a float,
+ * too, since of NaN there are kernels that make something else. */
+unsigned char cf_poison_of(int run);
 graft_status cf_guard_output(graft_rt_device *device, const graft_meta *meta, bool gaps, int poison, cf_guarded *g);
 /* Reads the base back: the elements' bytes into *after (malloc'd, whole base). True: intact; else `problem` says what
  * is wrong. */

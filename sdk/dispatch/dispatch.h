@@ -74,10 +74,11 @@ typedef struct dsp_forced {
 } dsp_forced;
 extern _Thread_local dsp_forced dsp_forcing;
 
-/* For the conformance suite: workspaces of this thread's calls lie between zones of so many bytes, 0 for none, and are
- * all ones (NaN to a float). What is written there is described in `broken`. */
+/* For the conformance suite: workspaces of this thread's calls lie between zones of so many bytes, 0 for none, and hold
+ * nothing but the byte `inside`. What is written into zones, which are all ones, is described in `broken`. */
 typedef struct dsp_zone_watch {
   uint64_t bytes;
+  unsigned char inside;
   char broken[128];
 } dsp_zone_watch;
 extern _Thread_local dsp_zone_watch dsp_zones;

@@ -17,11 +17,13 @@ uint64_t dsp_zone_bytes(const graft_rt_device *device) {
 graft_status dsp_zone_allocate(dsp_frame *frame, uint64_t bytes, mem_block **block) {
   const uint64_t zone = dsp_zone_bytes(frame->device), unit = frame->device->alignment;
   const uint64_t whole = 2 * zone + (bytes + unit - 1) / unit * unit;
-  const unsigned char pattern = ZONE_BYTE;
+  const unsigned char pattern = ZONE_BYTE, inside = dsp_zones.inside;
   graft_status status = mem_allocate(frame->device, frame->stream, zone ? whole : bytes, block);
   if (status || !zone) return status;
-  status = frame->device->backend->memory.fill(frame->stream->handle, (*block)->buffer, (*block)->offset, whole,
-                                               &pattern, 1);
+  const graft_memory_api *memory = &frame->device->backend->memory;
+  status = memory->fill(frame->stream->handle, (*block)->buffer, (*block)->offset, whole, &pattern, 1);
+  if (!status && bytes)
+    status = memory->fill(frame->stream->handle, (*block)->buffer, (*block)->offset + zone, bytes, &inside, 1);
   if (status) mem_free(*block);
   return status;
 }
