@@ -200,8 +200,16 @@ static bool is_broadcast_item(const resolver *r, const dsp_operand *o) {
   return is_spread_item(r, o) && source_of(r, o)->numel != tns_numel(o->ndim, o->view_sizes);
 }
 
+/* Slots take a list whose items have one element each; where some have more, those that can be copied are. */
+static bool is_of_spread_items(const resolver *r, const dsp_operand *o) {
+  bool spread = is_spread_item(r, o);
+  for (uint32_t i = 0; i < r->plan->noperands && spread; i++)
+    spread = r->plan->operands[i].arg != o->arg || is_spread_item(r, &r->plan->operands[i]);
+  return spread;
+}
+
 static bool layout_served(const resolver *r, const dsp_operand *o) {
-  if (is_spread_item(r, o) && r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS) return true;
+  if (r->caps.flags & GRAFT_CAP_EXPANDED_ITEMS && (is_broadcast_item(r, o) || is_of_spread_items(r, o))) return true;
   if (has_zero_stride(o))
     return !o->is_output && (r->caps.flags & GRAFT_CAP_EXPANDED) && (r->caps.flags & GRAFT_CAP_STRIDED);
   return tns_is_contiguous(o->ndim, o->view_sizes, o->view_strides) || (r->caps.flags & GRAFT_CAP_STRIDED);
