@@ -1,7 +1,9 @@
 """The mutation run itself: test_mutate.py. A tiny project whose answers are known, and the operators on lines of C."""
 
+import contextlib
 import fcntl
 import fnmatch
+import io
 import os
 import re
 import signal
@@ -270,6 +272,29 @@ class Runs(unittest.TestCase):
             self.bench.clean = mutate.Bench(Tiny(other), limit_s=20)
             Path(other, "source.c").write_text(SOURCE)
             self.assertEqual(self.run_all(self.mutants())["return a - 1;"], "killed")
+
+    def test_what_cannot_be_built_without_a_mutant_either_is_not_run(self):
+        built = plan.Check("tests", ["false"], only_builds=True)
+        missing = plan.Check("missing", ["./missing"], after=(built,))
+        kills = plan.Check("kills", ["sh", "-c", "! grep -q 'a - 1' source.c"])
+        self.bench.project.checks = lambda path, line: [built, missing, kills]
+        ends = self.run_all(self.mutants())
+        self.assertEqual(ends["return a - 1;"], "killed")
+        self.assertIn("survived", ends.values())
+
+    def test_options_are_looked_at_first(self):
+        for given, says in (("--seconds -1", "--seconds"), ("--check-seconds 0", "--check-seconds"), (f"--results {os.sep}", "folder"),
+                            ("--quick-seconds -2", "--quick-seconds"), ("--kinds nosuch", "nosuch"), ("--n 0", "--n")):
+            errors = io.StringIO()
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(errors):
+                mutate.options_of(given.split(), "")
+            self.assertIn(says, errors.getvalue())
+        options = types.SimpleNamespace(checks="smoke*;nosuch")
+        with self.assertRaisesRegex(SystemExit, "'nosuch'"):
+            mutate.refuse_unknown_checks(Path(__file__).parents[2], [{"path": "sdk/ops/scan/rules.c"}], options)
+        self.results.write_text('{"end"\n')
+        with self.assertRaisesRegex(SystemExit, "line 1 is no result"):
+            mutate.read_results(self.results)
 
     def test_no_mutant_is_judged_twice(self):
         mutants = self.mutants()
