@@ -162,7 +162,7 @@ def test_inference(device, programs):
     assert not beside_graphs(programs)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """As a ResNet has it."""
 
     def __init__(self, channels):
@@ -178,7 +178,7 @@ class Block(nn.Module):
 def test_launches_of_a_block_in_inference(device):
     """The norms, the sum and the activations are made where the convolutions write."""
     x = torch.randn(2, 16, 14, 14, device=device)
-    block = Block(16).to(device)
+    block = ResidualBlock(16).to(device)
     for _ in range(3):  # statistics that are not 0 and 1
         block(x + 1)
     block.eval()

@@ -169,8 +169,10 @@ enum {
   /* The values of float and Scalar arguments, alone or in lists, do not show in what the slot keeps as its memo: one
    * memo serves calls that differ in them only. Without it each such value has a memo of its own. */
   GRAFT_CAP_MEMO_IGNORES_SCALARS = 0x800,
-  /* An item of a list that has one element may come in the shape of the item that it stands beside, with stride 0 in
-   * each dim that is longer than 1. Without it such calls are made item by item. */
+  /* Of ops over lists: a tensor of one element, which is an item of another list than the first, may come in the shape
+   * of the first list's item beside it, with stride 0 in each dim that is longer than 1. Each item speaks for itself: a
+   * list may have such ones and others. Without the flag, whatever STRIDED and EXPANDED say, such calls are made item
+   * by item. */
   GRAFT_CAP_EXPANDED_ITEMS = 0x1000
 };
 
