@@ -10,8 +10,6 @@ reasons="sdk/autograd/leaf.c: gradients are summed by add
 sdk/dispatch/copy.c: the device's copy kernel is the slot of _to_copy
 sdk/dispatch/tensor_ops.c: what tensor/ asks of ops, a conversion and a negation
 sdk/graph/record.c: a copy between tensors is recorded as the op copy
-sdk/graph/pass_fold.c: what fills memory with a number keeps one element where that is enough
-conformance/run/grouped.c: a list is negated as a whole, by the op over lists
 sdk/ops/core/fx.c: short forms of the ops that formulas use most
 sdk/ops/core/fx.h: an example in a comment
 sdk/torch/csrc/attention.cpp: an op that PyTorch has no boxed way to

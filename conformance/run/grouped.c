@@ -10,10 +10,14 @@ enum { MOST_NODES = 256 };
 
 /* ---- calls and their neighbours ---- */
 
+static graft_status cf_add_call(graft_graph *graph, const char *name, graft_value of, graft_tensor **outs,
+                                uint32_t nouts) {
+  return graft_graph_call(graph, op_schema_find(name)->id, &of, 1, outs, nouts);
+}
+
 graft_status cf_add_negation(graft_graph *graph, graft_tensor *of, graft_tensor **negated) {
   const char *name = graft_tensor_dtype(of) == GRAFT_BOOL ? "aten::logical_not" : "aten::neg";
-  const graft_value arg = graft_value_tensor(of);
-  return graft_graph_call(graph, op_schema_find(name)->id, &arg, 1, negated, 1);
+  return cf_add_call(graph, name, graft_value_tensor(of), negated, 1);
 }
 
 /* Once: a plugin that answers wrongly does so for all. */
@@ -92,8 +96,7 @@ static cf_end cf_first_result(const cf_grouped *g) {
 
 static graft_status cf_negate(cf_grouped *g, const cf_end *end, graft_tensor *const *of, graft_tensor **negated) {
   if (!end->is_list) return cf_add_negation(g->graph, of[0], negated);
-  const graft_value list = graft_value_tensors(of, end->count);
-  return graft_graph_call(g->graph, GRAFT_OP_FOREACH_NEG, &list, 1, negated, end->count);
+  return cf_add_call(g->graph, "aten::_foreach_neg", graft_value_tensors(of, end->count), negated, end->count);
 }
 
 static graft_status cf_negate_twice(cf_grouped *g, const cf_end *end, graft_tensor *const *of,

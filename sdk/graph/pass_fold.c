@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graft/ops.h"
 #include "graph/exec.h"
 
 enum { SMALL_BYTES = 1 << 20 };
@@ -113,7 +112,8 @@ static graft_status fold(const folding *f, const gr_node *node, bool *folded) {
 
 /* Whether the node fills new memory, whole, with a number. */
 static bool is_fill(const folding *f, const gr_node *node) {
-  if (node->schema->id != GRAFT_OP_FILL_SCALAR || node->nresults != 1) return false;
+  const op_def *def = op_def_of(node->schema->id);
+  if (!def || !(def->flags & OP_FILLS) || node->nresults != 1) return false;
   const gr_view *view = &node->results[0].view;
   if (view->buffer == GR_NONE || view->flags || !dt_is_float(view->dtype)) return false;
   const gr_buffer *buffer = &f->graph->buffers[view->buffer];
@@ -173,18 +173,18 @@ static void read_element(graft_graph *graph, uint32_t buffer) {
 /* Leaves the element of a fill; what fails is filled in each run. */
 static bool keep_element(const folding *f, const gr_node *fill) {
   const int64_t one = 1;
-  const graft_value args[] = {graft_value_ints(&one, 1),
-                              fill->args[ARG_fill_Scalar_value],
-                              {.kind = GRAFT_VALUE_DTYPE, .as.dtype = fill->results[0].view.dtype},
-                              {0},
-                              {.kind = GRAFT_VALUE_DEVICE, .as.device = f->graph->device},
-                              {0}};
+  const graft_dtype dtype = fill->results[0].view.dtype;
   gr_buffer *buffer = &f->graph->buffers[fill->results[0].view.buffer];
   const uint64_t before = buffer->bytes;
-  graft_tensor *element = NULL;
-  graft_status status = graft_call(GRAFT_OP_FULL, args, sizeof args / sizeof *args, &element, 1);
-  buffer->bytes = dt_bytes(fill->results[0].view.dtype);
+  graft_tensor *unset = NULL, *element = NULL;
+  graft_value args[OP_MAX_ARGS];
+  graft_status status = graft_tensor_empty(f->graph->device, dtype, 1, &one, &unset);
+  for (uint32_t i = 0; i < fill->nargs; i++)
+    args[i] = fill->args[i].kind == GRAFT_VALUE_TENSOR ? fx_tensor(unset) : fill->args[i];
+  if (!status) status = graft_call(fill->schema->id, args, fill->nargs, &element, 1);
+  buffer->bytes = dt_bytes(dtype);
   if (!status) status = keep_results(f, fill, &element);
+  graft_tensor_release(unset);
   graft_tensor_release(element);
   if (status) buffer->bytes = before;
   return !status;

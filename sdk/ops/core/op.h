@@ -118,6 +118,7 @@ enum {
   OP_PROMOTES_NUMBERS = 2048,
   /* The last argument, a tensor without dimensions, is a number that the dtype computed in must hold. */
   OP_HOLDS_LAST = 8192,
+  OP_FILLS = 16384,   /* all elements are the op's number: of the tensor nothing but its shape and dtype counts */
   OP_SINCE_1_2 = 4096 /* what it gives is said since ABI 1.2: the slots of older plugins are not called */
 };
 
