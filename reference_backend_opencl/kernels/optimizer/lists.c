@@ -114,12 +114,6 @@ static void put_numbers(uint64_t *words, const graft_device *device, const ocl_l
   }
 }
 
-/* As an unsigned dtype holds it: with a number below zero elements are compared as with what it is there. */
-static void wrap_number(ocl_number *number, const ocl_dtype *dtype) {
-  const uint64_t wrapped = OCL_BIT(U8) | OCL_BIT(U16) | OCL_BIT(U32);
-  if (number->is_int && wrapped >> dtype->number & 1) number->i &= (INT64_C(1) << 8 * dtype->bytes) - 1;
-}
-
 /* One of a tensor, likewise. */
 static uint64_t own_number(const graft_device *device, const ocl_lists *call, int k, uint32_t tensor) {
   uint64_t word = 0;
@@ -128,9 +122,7 @@ static uint64_t own_number(const graft_device *device, const ocl_lists *call, in
   ocl_number number;
   ocl_value value;
   ocl_number_of_scalar(&own->items[own->each ? tensor : 0], &number);
-  const ocl_dtype *dtype = ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype);
-  wrap_number(&number, dtype);
-  size_t bytes = ocl_number_as(&number, dtype, &value);
+  size_t bytes = ocl_number_as(&number, ocl_dtype_of(device, ocl_lists_operand(call, 0, tensor)->dl.dtype), &value);
   memcpy(&word, &value, bytes);
   return word;
 }

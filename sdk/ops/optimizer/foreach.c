@@ -89,6 +89,31 @@ static graft_status infer_each(op_call *c) {
   return status;
 }
 
+/* Numbers that an item's dtype wraps: a slot gets that of lists of one dtype as it is there, as the slot of the items'
+ * op does; where items differ, and of a number for each, the calls of that op see to it. */
+static graft_status infer_bounded(op_call *c) {
+  graft_status status = infer_each(c);
+  op_call item = {.schema = op_schema_of(item_op_of(c)), .def = op_def_of(item_op_of(c))};
+  const graft_value *self = op_value_named(c->schema, c->args, "self");
+  for (uint32_t a = 0; !status && a < c->schema->nargs; a++) {
+    const bool each = c->args[a].kind == GRAFT_VALUE_SCALARS;
+    if (!each && c->args[a].kind != GRAFT_VALUE_SCALAR) continue;
+    graft_value seen = c->args[a]; /* by a slot, at this item */
+    for (uint32_t i = 0; i < self->count; i++) {
+      const graft_value given = each ? fx_number(c->args[a].as.scalars[i]) : c->args[a];
+      item.compute = self->as.tensors[i]->dtype;
+      const graft_value now = op_wrapped_number(&item, (int)a, given);
+      if (each)
+        seen = given;
+      else if (i == 0)
+        seen = now;
+      if (now.as.scalar.value.i != seen.as.scalar.value.i) c->decompose_only = true;
+    }
+    if (!each && !c->decompose_only) c->args[a] = seen;
+  }
+  return status;
+}
+
 /* As the items' op has it. Where it decomposes the calls of that op see for themselves. */
 static graft_status bind_each(const op_call *c, const graft_value *args, int arg, const graft_value *number) {
   graft_status status = GRAFT_OK;
@@ -198,7 +223,7 @@ static void decompose_zeros(fx *s, const op_call *c, graft_tensor **outs) {
 /* Whose items' op looks at its numbers, and is given them behind an argument that stays absent; 0: none does. */
 #define EACH_BOUNDED(name, item, left_out_)                                                                \
   {                                                                                                        \
-    .op_id = GRAFT_OP_FOREACH_##name, .roles = "k", .infer = infer_each, .decompose = decompose_each,      \
+    .op_id = GRAFT_OP_FOREACH_##name, .roles = "k", .infer = infer_bounded, .decompose = decompose_each,   \
     .flags = OP_ITEM_BY_ITEM, .row = &(const each_row){GRAFT_OP_##item, left_out_}, .list_item = each_item \
   }
 
