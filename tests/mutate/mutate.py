@@ -11,7 +11,8 @@ It ends as
     stillborn  the compiler refuses it, of C or of OpenCL
     equivalent nothing failed, and equivalent.txt says why nothing could
     survived   nothing failed: a test is missing
-    unjudged   all that it meets fails without it, too; or it took too long, or no kernel of the device has the line
+    unjudged   all that it meets fails without it, too, or a test of it can't be built; or it took too long, or no kernel
+               of the device has the line
 
 Results are kept in build/mutate, by seed: a run that was broken off goes on where it stopped, and --report prints what
 there is; a mutant that was being judged then has no result. What a mutant has passed is kept beside them and is not run
@@ -51,6 +52,8 @@ CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]", "[-Wformat-nonliteral]")
 TOO_SLOW = "nothing failed in"
 NO_JUDGE = "all that it meets fails without it, too"
+NOT_BUILT = "a test of it can't be built"
+LAST_LINES = 5  # of what a check says that fails without a mutant
 SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
 ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
 
@@ -191,19 +194,26 @@ class Sound:
         self.say, self.known, self.lock = say, {}, threading.Lock()
 
     def ask(self, check, passes):
-        """passes() runs the check without a mutant."""
+        """passes() runs the check without a mutant: whether it passes, and what it says."""
         with self.lock:
             if check.title in self.known:
                 return self.known[check.title]
-        good = passes()
+        good, output = passes()
         with self.lock:
             if check.title not in self.known and not good:
-                self.say(f"fails without a mutant: {check.title}; it judges none")
+                self.say("\n    ".join([f"fails without a mutant: {check.title}; it judges none", *end_of_text(output)]))
             return self.known.setdefault(check.title, good)
 
     def judges(self, check):
         """Nothing is known that keeps it from that: that it fails, or what builds it."""
         return self.known.get(check.title, True) and all(self.judges(before) for before in check.after)
+
+
+def end_of_text(output):
+    """Its last lines, errors of a compiler in front of them."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines[:-LAST_LINES] if "error" in line]
+    return [*errors[:LAST_LINES], *lines[-LAST_LINES:]]
 
 
 class TimeIsUp(Exception):
@@ -243,20 +253,25 @@ class Bench:
             raise TimeIsUp
         if time.monotonic() >= self.mutant_end:
             raise TookTooLong
-        return None, ""
+        return None, f"no end in {left:.0f} s"
 
     def succeeds(self, command, environment=None, never_says="", limit_s=None, good=(0,)):
         status, output = self.run(command, environment, limit_s)
         return status in good and not (never_says and never_says in output), output
 
     def passes(self, check):
-        return self.succeeds(check.command, check.environment, check.never_says, good=check.good)
+        """What only builds has all the time there is: the first of a tree takes longer than any check."""
+        return self.succeeds(check.command, check.environment, check.never_says, float("inf") if check.only_builds else None,
+                             check.good)
 
     def passes_clean(self, check):
         """Of a tree without a mutant, where nothing ran before the check."""
         with self.building:
-            built = all(self.passes(before)[0] for before in check.after)
-        return built and self.passes(check)[0]
+            for before in check.after:
+                built, output = self.passes(before)
+                if not built:
+                    return False, output
+        return self.passes(check)
 
     def kills(self, check, passes_without):
         """What the check says of the mutant that is built: None where it passes or fails without the mutant, too."""
@@ -281,13 +296,13 @@ class Bench:
                 return self.clean.passes_clean(check.moved(self.project.tree, self.clean.project.tree))
             file.write_text(text)
             build(self, [mutant["path"]])
-            good = self.passes_clean(check)
+            good, output = self.passes_clean(check)
             if not good or self.asks_smoke:
                 file.write_text(changed)
                 self.succeeds(self.project.compile(mutant["path"]))
                 for before in check.after:
                     self.passes(before)
-            return good
+            return good, output
 
         file.write_text(changed)
         self.mutant_end = time.monotonic() + self.mutant_s
@@ -306,9 +321,10 @@ class Bench:
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
         left = [check for check in checks if check.title not in passed]
-        builds = {before.title for check in left for before in check.after}
+        builds, unbuilt = {before.title for check in left for before in check.after}, False
         for check in checks:
             unneeded = check not in left and check.title not in builds
+            unbuilt = unbuilt or not unneeded and not all(self.sound.judges(before) for before in check.after)
             if unneeded or not self.sound.judges(check):
                 continue
             output, passes = self.kills(check, passes_without)
@@ -319,6 +335,8 @@ class Bench:
                 end = "stillborn" if plan.is_refused(mutant["path"], output) else "killed"
                 return {"end": end, "by": check.name, "text": said[0] if said else "",
                         **self.smoke_of(check, checks, passed, passes_without)}
+        if unbuilt:
+            return {"end": "unjudged", "by": NOT_BUILT}
         judged = any(check.title in passed for check in checks if not check.only_builds)
         return {"end": "survived" if judged else "unjudged", **({} if judged else {"by": NO_JUDGE})}
 
@@ -515,8 +533,7 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
         bench.project.share_cores(max(1, waiting), pool.count)
         start, text = time.monotonic(), (bench.project.tree / mutant["path"]).read_text()
         if bench.project.meets(mutant, text):
-            checks = [check for check in bench.project.checks(mutant["path"], mutant["line"]) if bench.sound.judges(check)]
-            found = bench.judge(mutant, checks, passed.of(mutant)) if checks else {"end": "unjudged"}
+            found = bench.judge(mutant, bench.project.checks(mutant["path"], mutant["line"]), passed.of(mutant))
         else:
             found = {"end": "unjudged", "by": "no kernel of the device has the line"}
         result = {**mutant, **found, "seconds": round(time.monotonic() - start, 1), "on": bench.project.device or "both"}

@@ -274,13 +274,21 @@ class Runs(unittest.TestCase):
             self.assertEqual(self.run_all(self.mutants())["return a - 1;"], "killed")
 
     def test_what_cannot_be_built_without_a_mutant_either_is_not_run(self):
-        built = plan.Check("tests", ["false"], only_builds=True)
+        built = plan.Check("tests", ["sh", "-c", "echo no header; false"], only_builds=True)
         missing = plan.Check("missing", ["./missing"], after=(built,))
         kills = plan.Check("kills", ["sh", "-c", "! grep -q 'a - 1' source.c"])
         self.bench.project.checks = lambda path, line: [built, missing, kills]
         ends = self.run_all(self.mutants())
-        self.assertEqual(ends["return a - 1;"], "killed")
-        self.assertIn("survived", ends.values())
+        self.assertEqual(ends.pop("return a - 1;"), "killed")
+        self.assertEqual(set(ends.values()), {"unjudged"})
+        self.assertEqual(self.said[0].split("\n")[1:], ["    no header"])
+
+    def test_what_builds_has_more_time_than_a_check(self):
+        built = plan.Check("tests", ["sleep", "2"], only_builds=True)
+        kills = plan.Check("kills", ["sh", "-c", "! grep -q 'a - 1' source.c"], after=(built,))
+        self.bench.project.checks, self.bench.limit_s = lambda path, line: [built, kills], 1
+        mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"]]
+        self.assertEqual(self.run_all(mutants), {"return a - 1;": "killed"})
 
     def test_options_are_looked_at_first(self):
         for given, says in (("--seconds -1", "--seconds"), ("--check-seconds 0", "--check-seconds"), (f"--results {os.sep}", "folder"),
