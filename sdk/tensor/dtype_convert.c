@@ -181,6 +181,8 @@ long double dt_largest(graft_dtype dtype) {
 }
 
 long double dt_round(graft_dtype dtype, long double value) {
+  if (dtype == GRAFT_F32) return (float)value;
+  if (dtype == GRAFT_F64) return (double)value;
   unsigned char element[32];
   dt_store(dtype, element, (dt_value){value, 0});
   return dt_load(dtype, element).re;

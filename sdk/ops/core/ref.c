@@ -143,7 +143,7 @@ void ref_field(const void *args, const char *name, void *to, size_t bytes) {
 /* --- sums --- */
 
 static ref_real narrow(graft_dtype dtype, ref_real x) {
-  return ref_mode & REF_NARROW ? dt_round(dt_accumulate(dtype), x) : x;
+  return dt_round(dt_accumulate(dtype), x);
 }
 
 uint64_t ref_bits(ref_real integer) {
@@ -166,24 +166,45 @@ static ref_real integer_dot(graft_dtype dtype, const ref_real *x, int64_t xs, co
   return ref_of_bits(dtype, sum);
 }
 
-ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step_size, int64_t count) {
-  if (dt_is_integral(dtype, true)) return integer_sum(dtype, x, step_size, count);
+/* For tests: from the last to the first. */
+static void reverse(const ref_real **x, int64_t *step, int64_t count) {
+  if (!(ref_mode & REF_REVERSED) || count == 0) return;
+  *x += (count - 1) * *step;
+  *step = -*step;
+}
+
+/* The loops without rounding take most of the suite's time: they ask for no mode inside. */
+static ref_real wide_sum(const ref_real *x, int64_t step, int64_t count) {
   ref_real sum = 0;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
-    sum = narrow(dtype, sum + x[at * step_size]);
-  }
+  for (int64_t i = 0; i < count; i++) sum += x[i * step];
+  return sum;
+}
+
+static ref_real wide_dot(const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count) {
+  ref_real sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += x[i * xs] * y[i * ys];
+  return sum;
+}
+
+ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count) {
+  if (dt_is_integral(dtype, true)) return integer_sum(dtype, x, step, count);
+  reverse(&x, &step, count);
+  if (!(ref_mode & REF_NARROW)) return wide_sum(x, step, count);
+  ref_real sum = 0;
+  for (int64_t i = 0; i < count; i++) sum = narrow(dtype, sum + x[i * step]);
   return sum;
 }
 
 ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count) {
   if (dt_is_integral(dtype, false)) return integer_dot(dtype, x, xs, y, ys, count);
+  reverse(&x, &xs, count);
+  reverse(&y, &ys, count);
+  if (!(ref_mode & REF_NARROW)) return wide_dot(x, xs, y, ys, count);
+  const bool rounds_products = ref_mode & REF_NO_FMA;
   ref_real sum = 0;
   for (int64_t i = 0; i < count; i++) {
-    int64_t at = ref_mode & REF_REVERSED ? count - 1 - i : i;
-    ref_real product = x[at * xs] * y[at * ys];
-    if (ref_mode & REF_NO_FMA) product = narrow(dtype, product);
-    sum = narrow(dtype, sum + product);
+    const ref_real product = x[i * xs] * y[i * ys];
+    sum = narrow(dtype, sum + (rounds_products ? narrow(dtype, product) : product));
   }
   return sum;
 }
