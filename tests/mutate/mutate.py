@@ -22,16 +22,13 @@ are new, with more time, or on another device. With GRAFT_OPENCL_DEVICE=gpu that
 it: --again on PoCL runs both kinds of kernels.
 """
 
-import collections
 import fcntl
 import fnmatch
 import functools
 import hashlib
-import itertools
 import json
 import os
 import queue
-import random
 import shutil
 import signal
 import subprocess
@@ -42,107 +39,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import operators  # noqa: E402
 import plan  # noqa: E402
+from draws import draw, draw_each, files_below, files_of, named, read_equivalents, tracked  # noqa: E402
 from options import options_of  # noqa: E402
+from results import (TOO_SLOW, Passed, lacks_time, latest, left_over, place_of, read_results,  # noqa: E402
+                     still_to_judge, summary)
 
 HERE = Path(__file__).resolve().parent
 CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled serves this one
 # Arguments of two types that change places, a text's format among them, are nothing that a programmer gets past the compiler.
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]", "[-Wformat-nonliteral]")
-TOO_SLOW = "nothing failed in"
 NO_JUDGE = "all that it meets fails without it, too"
 NOT_BUILT = "a test of it can't be built"
 LAST_LINES = 5  # of what a check says that fails without a mutant
 SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
-ENDS = ("killed", "stillborn", "equivalent", "survived", "unjudged")
-
-
-# ---- which mutants ----
-
-
-def files_of(root):
-    """The files of the tree, by git or, where it is a copy without git, by what lies there."""
-    if (root / ".git").exists():
-        listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], check=True, capture_output=True, text=True).stdout
-        return [name for name in listed.split("\0") if name and (root / name).is_file()]
-    return list(files_below(root))
-
-
-def files_below(root):
-    """All files, but those in folders of the root that hold builds: none of the many trees that runs keep there is walked."""
-    for folder, folders, names in os.walk(root):
-        if Path(folder) == root:
-            folders[:] = [name for name in folders if not name.startswith("build")]
-        yield from (str(Path(folder, name).relative_to(root)) for name in names)
-
-
-def tracked(root, globs):
-    """Files of the tree that are mutated, and match a glob where there is one."""
-    for path in files_of(root):
-        if plan.kind_of(path) and (not globs or any(fnmatch.fnmatch(path, glob) for glob in globs)):
-            yield path
-
-
-def draw(texts, count, seed):
-    """Mutants of texts (path to text), no two alike: a line among all that have a site, an operator, a site."""
-    lines = {}
-    for path, text in sorted(texts.items()):
-        for site in operators.sites(text, plan.is_in_strings(path)):
-            lines.setdefault((path, site.line), {}).setdefault(site.operator, []).append(site)
-    places, chance, drawn = sorted(lines), random.Random(seed), {}
-    most = sum(len(found) for by_operator in lines.values() for found in by_operator.values())
-    while len(drawn) < min(count, most):
-        path, line = chance.choice(places)
-        by_operator = lines[path, line]
-        site = chance.choice(by_operator[chance.choice(sorted(by_operator))])
-        before = texts[path].split("\n")[line]
-        drawn.setdefault((path, line, site.after), {
-            "path": path, "line": line + 1, "operator": site.operator, "before": before, "after": site.after})
-    return list(drawn.values())
-
-
-def key_of(mutant):
-    return mutant["path"], mutant["before"].strip(), mutant["after"].strip()
-
-
-def draw_each(texts, kinds, count, seed):
-    """`count` mutants of each kind of files: what draw gives for the files of that kind; the kinds take turns."""
-    of_kinds = [draw({path: text for path, text in texts.items() if plan.kind_of(path) == kind}, count, seed)
-                for kind in kinds]
-    return [mutant for turn in itertools.zip_longest(*of_kinds) for mutant in turn if mutant]
-
-
-def read_blocks(path):
-    """A block a mutant: its file, "- before", "+ after", and what is said of it."""
-    for block in path.read_text().split("\n\n") if path.exists() else []:
-        lines = [line for line in block.splitlines() if line and not line.startswith("#")]
-        if not lines:
-            continue
-        if len(lines) < 3 or not lines[1].startswith("- ") or not lines[2].startswith("+ "):
-            raise SystemExit(f"{path}: expected a file, '- before' and '+ after':\n{block}")
-        yield lines[0], lines[1][2:].strip(), lines[2][2:].strip(), " ".join(lines[3:])
-
-
-def read_equivalents(path):
-    """Mutants by their key, and why nothing can tell them from what they were made of."""
-    found = {}
-    for name, before, after, reason in read_blocks(path):
-        if not reason:
-            raise SystemExit(f"{path}: no reason for\n{name}\n- {before}\n+ {after}")
-        found[name, before, after] = reason
-    return found
-
-
-def named(root, path):
-    """The mutants that a file names, as equivalent.txt does."""
-    for name, before, after, _ in read_blocks(path):
-        lines = (root / name).read_text().split("\n")
-        at = next((i for i, line in enumerate(lines) if line.strip() == before), None)
-        if at is None:
-            raise SystemExit(f"{path}: {name} has no line: {before}")
-        indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
-        yield {"path": name, "line": at + 1, "operator": "named", "before": lines[at], "after": indent + after}
 
 
 # ---- one mutant ----
@@ -386,18 +296,6 @@ def copy_tree(root, to):
         Path(to, name).unlink()
 
 
-def read_results(path):
-    """A result a line."""
-    found = []
-    for number, line in enumerate(path.read_text().splitlines() if path.exists() else [], 1):
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise SystemExit(f"./run mutate: {path}: line {number} is no result ({error}): take it out, or name another file "
-                             "with --results") from None
-    return found
-
-
 class Pool:
     """Benches, each with a copy of the tree; one serves one piece of work at a time."""
 
@@ -432,72 +330,6 @@ def prepare(pool, paths):
     ready(pool.all[0])
     with ThreadPoolExecutor(pool.count) as threads:
         list(threads.map(ready, pool.all[1:]))
-
-
-def place_of(mutant):
-    return (*key_of(mutant), mutant["line"])
-
-
-def latest(results):
-    """The last result of each mutant: what was judged again has two."""
-    return {place_of(result): result for result in results}
-
-
-def still_to_judge(mutants, results, again=False):
-    """Those without a result, each once; with `again` behind them also what survived or was not judged."""
-    found = latest(results)
-    known = {place for place, result in found.items() if not (again and result["end"] in ("survived", "unjudged"))}
-    left = {place: mutant for place, mutant in latest(mutants).items() if place not in known}
-    return [left[place] for place in sorted(left, key=lambda place: place in found)]
-
-
-def lacks_time(result):
-    return result.get("by", "").startswith(TOO_SLOW)
-
-
-def left_over(mutants, results):
-    """How many have no result, or one for lack of time: what a later run judges."""
-    found = latest(results)
-    return sum(place not in found or lacks_time(found[place]) for place in latest(mutants))
-
-
-class Passed:
-    """What mutants have passed, kept in a file: a run that was broken off is not made again. `state` is of the tree and the
-    device; what was passed in another state counts nothing."""
-
-    def __init__(self, path, state):
-        self.path, self.state, self.lock = path, state, threading.Lock()
-        self.known = collections.defaultdict(set)
-        for line in read_results(path):
-            if line["state"] == state:
-                self.known[tuple(line["mutant"])].add(line["title"])
-
-    def of(self, mutant):
-        return PassedOf(self, place_of(mutant))
-
-    def add(self, place, title, seconds):
-        with self.lock, self.path.open("a") as file:
-            if title not in self.known[place]:
-                file.write(json.dumps({"state": self.state, "mutant": place, "title": title, "seconds": seconds}) + "\n")
-            self.known[place].add(title)
-
-
-class PassedOf:
-    """Titles of the checks that one mutant has passed."""
-
-    def __init__(self, passed, place):
-        self.passed, self.place, self.since = passed, place, time.monotonic()
-
-    def __contains__(self, title):
-        return title in self.passed.known[self.place]
-
-    def __len__(self):
-        return len(self.passed.known[self.place])
-
-    def add(self, title):
-        now = time.monotonic()
-        self.passed.add(self.place, title, round(now - self.since, 1))
-        self.since = now
 
 
 def state_of(root, device):
@@ -575,30 +407,6 @@ def run(pool, mutants, results, say=print, seconds=float("inf"), again=False, ba
             judge_each([mutant for mutant in left if lacks_time(found.get(place_of(mutant), {}))], judged)
     except TimeIsUp:
         say("no time was left to build what is mutated")
-
-
-def summary(results, equivalents, kind_of=plan.kind_of):
-    """Lines of text: a table by kind of file, then what survived."""
-    counts, survivors, smoke = {}, [], collections.Counter()
-    for result in latest(results).values():
-        end = result["end"]
-        if end == "survived" and key_of(result) in equivalents:
-            end = "equivalent"
-        if end == "survived":
-            survivors.append(result)
-        counts.setdefault(kind_of(result["path"]), dict.fromkeys(ENDS, 0))[end] += 1
-        smoke[kind_of(result["path"]), result.get("smoke") if end == "killed" else None] += 1
-    yield f"{'kind':8}" + "".join(f"{end:>12}" for end in ENDS) + f"{'killed, %':>12}{'of smoke, %':>13}"
-    for kind, row in sorted(counts.items()):
-        judged = row["killed"] + row["survived"]
-        share = f"{100 * row['killed'] / judged:.1f}" if judged else "-"
-        asked = smoke[kind, "killed"] + smoke[kind, "passed"]
-        alone = f"{100 * smoke[kind, 'killed'] / asked:.1f}" if asked else "-"
-        yield f"{kind:8}" + "".join(f"{row[end]:>12}" for end in ENDS) + f"{share:>12}{alone:>13}"
-    for mutant in survivors:
-        yield f"\n{mutant['path']}:{mutant['line']} ({mutant['operator']}) survived"
-        yield f"- {mutant['before'].strip()}"
-        yield f"+ {mutant['after'].strip()}"
 
 
 def device_asked_for():

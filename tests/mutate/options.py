@@ -48,6 +48,6 @@ def options_of(arguments, description):
     for kind in filter(None, options.kinds.split(",")):
         if kind not in plan.KINDS:
             parser.error(f"--kinds: there is no kind {kind!r}, but {', '.join(plan.KINDS)}")
-    if options.these and not os.path.exists(options.these):
+    if options.these and not os.path.isfile(options.these):
         parser.error(f"--these: there is no file {options.these}")
     return options

@@ -21,6 +21,7 @@ import mutate  # noqa: E402
 import operators  # noqa: E402
 import plan  # noqa: E402
 import reach  # noqa: E402
+import results  # noqa: E402
 
 SOURCE = """/* a < b in a comment is no site; neither is "a < b" */
 #define LIMIT 1 + 2
@@ -113,7 +114,7 @@ class Draws(unittest.TestCase):
         self.assertEqual(mutate.draw(texts, 4, 7), mutate.draw(texts, 4, 7))
         self.assertNotEqual(mutate.draw(texts, 4, 7), mutate.draw(texts, 4, 8))
         every = mutate.draw(texts, 1000, 1)
-        self.assertEqual(len(every), len({mutate.key_of(mutant) for mutant in every}))
+        self.assertEqual(len(every), len({results.key_of(mutant) for mutant in every}))
         self.assertEqual({mutant["line"] for mutant in every}, {5, 10})
         self.assertEqual(mutate.draw(texts, 3, 7), mutate.draw(texts, 4, 7)[:3])
 
@@ -292,7 +293,8 @@ class Runs(unittest.TestCase):
 
     def test_options_are_looked_at_first(self):
         for given, says in (("--seconds -1", "--seconds"), ("--check-seconds 0", "--check-seconds"), (f"--results {os.sep}", "folder"),
-                            ("--quick-seconds -2", "--quick-seconds"), ("--kinds nosuch", "nosuch"), ("--n 0", "--n")):
+                            ("--quick-seconds -2", "--quick-seconds"), ("--kinds nosuch", "nosuch"), ("--n 0", "--n"),
+                            (f"--these {os.sep}", "--these")):
             errors = io.StringIO()
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(errors):
                 mutate.options_of(given.split(), "")
@@ -302,6 +304,9 @@ class Runs(unittest.TestCase):
             mutate.refuse_unknown_checks(Path(__file__).parents[2], [{"path": "sdk/ops/scan/rules.c"}], options)
         self.results.write_text('{"end"\n')
         with self.assertRaisesRegex(SystemExit, "line 1 is no result"):
+            mutate.read_results(self.results)
+        self.results.write_text('{"end": "killed"}\n')
+        with self.assertRaisesRegex(SystemExit, "it has no path"):
             mutate.read_results(self.results)
 
     def test_no_mutant_is_judged_twice(self):
