@@ -2,6 +2,17 @@
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 
+# Two commands of one tree may be started at once: what both make, one makes.
+one_at_a_time() { # file, command
+  local file=$1
+  shift
+  mkdir -p "$(dirname "$file")"
+  (
+    flock -n 9 || { say "waiting for another command that works on ${file%.lock}"; flock 9; }
+    "$@" 9>&-
+  ) 9>"$file"
+}
+
 missing_packages() { # list
   grep -v '^#' "$1" | while read -r package; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
@@ -26,6 +37,10 @@ packages() { # list: Debian packages
 # A Python environment in a folder of its own. What was installed is noted last, so that an interrupted or outdated one is
 # completed.
 python_environment() { # folder, list for pip
+  one_at_a_time "$1.lock" complete_python_environment "$@"
+}
+
+complete_python_environment() {
   local folder=$1 list=$2
   cmp -s "$list" "$folder/installed.txt" && return
   say "making a Python environment: $(grep -v '^[#-]' "$list" | tr '\n' ' ')"
