@@ -163,7 +163,10 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       s->grad = strcmp(arg, "only") == 0 ? 1 : strcmp(arg, "no") == 0 ? -1 : 0;
       if (!s->grad) argp_error(state, "--grad: '%s' is neither only nor no", arg);
       return 0;
-    case CF_O_JOBS: o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", UINT32_MAX, state); return 0;
+    case CF_O_JOBS:
+      o->jobs = (uint32_t)cf_parse_number(arg, "--jobs", UINT32_MAX, state);
+      if (o->jobs == 0) argp_error(state, "--jobs: 0 processes run no case");
+      return 0;
     case CF_O_SHARD: cf_parse_shard(s, arg, state); return 0;
     case CF_O_WAYS:
       s->ways = cf_ways_parse(arg);

@@ -116,6 +116,8 @@ done
 # Numbers that would be cut, and a selection of nothing.
 says 2 "'4294967296' is no number from 0" conformance -b reference -d 4294967296
 says 2 'in 0 s no case is done' conformance -b reference --time-limit 0
+says 2 '0 processes run no case' conformance -b reference --jobs 0
+says 2 'Is a directory' conformance -b reference --op aten::abs --expect /
 says 2 'zz: no check has such a name' check reference --only zz
 
 # What is no list of dtypes, and no plugin.

@@ -70,6 +70,8 @@ grep -q 'graft case aten.neg.default/f32/33x17/contiguous/uniform/0/grouped' log
   fail "the case of the wrong group is not told"
 
 says 2 'nowhere: No such file' diff good nowhere
+: >empty.jsonl
+says 2 "empty.jsonl: no line: not a report's" diff good empty.jsonl
 echo '[1]' >bad.jsonl
 says 2 "bad.jsonl:1: no line of a report" diff good bad.jsonl
 says 2 'Usage: graft report' diff good

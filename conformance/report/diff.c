@@ -93,7 +93,9 @@ static graft_status cf_read_lines(const char *path, cf_lines *lines) {
   char *text = NULL;
   size_t room = 0;
   graft_status s = GRAFT_OK;
-  for (uint32_t n = 1; s == GRAFT_OK && getline(&text, &room, f) > 0; n++) s = cf_take_line(lines, file, n, text);
+  uint32_t read = 0;
+  while (s == GRAFT_OK && getline(&text, &room, f) > 0) s = cf_take_line(lines, file, ++read, text);
+  if (s == GRAFT_OK && !read) s = err_set(GRAFT_INVALID_ARGUMENT, "%s: no line: not a report's results.jsonl", file);
   free(text);
   fclose(f);
   if (lines->count) qsort(lines->items, lines->count, sizeof *lines->items, cf_by_id);

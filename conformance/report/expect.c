@@ -189,6 +189,7 @@ static graft_status cf_expect_read(cf_expect *e) {
   char *line = malloc(CF_LINE_BYTES);
   graft_status s = line ? GRAFT_OK : err_set(GRAFT_OUT_OF_MEMORY, "no memory for %s", path);
   for (uint32_t n = 1; s == GRAFT_OK && fgets(line, CF_LINE_BYTES, f); n++) s = cf_expect_line(e, n, line, &leveled);
+  if (s == GRAFT_OK && ferror(f)) s = err_set(GRAFT_INVALID_ARGUMENT, "--expect %s: %s", path, strerror(errno));
   if (s == GRAFT_OK && !leveled) s = err_set(GRAFT_INVALID_ARGUMENT, "--expect %s: it has no line `level ...`", path);
   free(line);
   fclose(f);
