@@ -161,6 +161,7 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[5]=0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[5]=0 0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::pow.Scalar", CF_TEXTS("m 0 T[13]"), CF_FLOATS, CF_R_EXACT, CF_POSITIVE, 0, CF_G_SELECT(1)},
     {"aten::where.self",
      CF_TEXTS("m bool[33,17] T[33,17] T[33,17]", "m bool[33,1] T[17] 2", "m bool[33,17] f32[17] T[33,17]"), CF_COMPLEX,
      CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_SELECT(1)},

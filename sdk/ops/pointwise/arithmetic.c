@@ -336,7 +336,9 @@ static void vjp_pow_base(op_vjp *v) {
   graft_tensor *g = v->g[OUT], *out = v->outs[OUT];
   graft_scalar base = v->args[X].as.scalar;
   dt_value b = dt_scalar_value(&base);
-  if (b.re == 0 && b.im == 0) {
+  if (b.re == 0 && b.im == 0 && dt_is_complex(v->args[Y].as.tensor->dtype)) {
+    v->results[Y] = fx_zeros_like(s, g); /* as of a tensor with that number */
+  } else if (b.re == 0 && b.im == 0) {
     graft_tensor *none = fx_is(s, GRAFT_OP_GE_TENSOR, vjp_arg(v, Y), 0);
     v->results[Y] = fx_not_where(s, none, fx_muls(s, fx_mul(s, g, out), -(double)INFINITY));
   } else if (b.im == 0 && b.re > 0) {
