@@ -1,5 +1,6 @@
 /* Each step of each op's decomposition and gradient fails once: the formula ends there, with that failure, and nothing
- * that it reads of what was not made is beyond memory. Nothing runs: the sink makes tensors of shape only.
+ * that it reads of what was not made is beyond memory. And a gradient takes each tensor that its op's row saves for it,
+ * in some case of the suite. Nothing runs: the sink makes tensors of shape only.
  *
  *   test_formula_failures [LEVEL [OPS]]   level smoke by default
  */
@@ -16,15 +17,45 @@
 #include "dispatch/plan.h"
 #include "suite.h"
 
-enum { SHARDS = 8, STEPS_MOST = 4096 };
+enum { SHARDS = 8, STEPS_MOST = 4096, OPS_MOST = 1024 };
+#define OUTPUT_BIT (UINT64_C(1) << 32) /* in `saves`, of the first */
 static cf_selection selection = {.level = CF_SMOKE, .grad = -1, .ways = CF_CHOSEN_WAY};
 static int shard;
 static char at[CF_ID_BYTES + 64]; /* the case, for who crashes */
 
+/* Tensors that a step may take, and what of a row's `saves` each stands for. */
+typedef struct watched {
+  uint32_t count;
+  const graft_tensor *tensor[2 * CF_MAX_TENSORS];
+  uint64_t bit[2 * CF_MAX_TENSORS], taken; /* the bits of those that one did take */
+  uint64_t needs;                          /* what gradients the formula is asked for */
+  bool asked;                              /* it was run */
+} watched;
+
 typedef struct sink_state {
   graft_rt_device *device;
   uint32_t nsteps, fail_at; /* counted from 1; 0: none does */
+  watched *watched;         /* NULL: nobody asks */
 } sink_state;
+
+static void watch(watched *w, const graft_tensor *tensor, uint64_t bit) {
+  if (!w || !tensor) return;
+  w->tensor[w->count] = tensor;
+  w->bit[w->count++] = bit;
+}
+
+static void note_taken(watched *w, const graft_tensor *tensor) {
+  for (uint32_t i = 0; w && i < w->count; i++)
+    if (w->tensor[i] == tensor) w->taken |= w->bit[i];
+}
+
+static void note_step(watched *w, const fx_step *step) {
+  for (uint32_t a = 0; a < step->nargs; a++) {
+    const graft_value *v = &step->args[a];
+    if (v->kind == GRAFT_VALUE_TENSOR) note_taken(w, v->as.tensor);
+    for (uint32_t i = 0; v->kind == GRAFT_VALUE_TENSORS && i < v->count; i++) note_taken(w, v->as.tensors[i]);
+  }
+}
 
 static graft_tensor *shell(graft_rt_device *device, const graft_meta *m) {
   graft_tensor *t;
@@ -34,6 +65,7 @@ static graft_tensor *shell(graft_rt_device *device, const graft_meta *m) {
 
 static graft_status take(void *self, const fx_step *step, graft_tensor **outs, uint32_t nouts) {
   sink_state *s = self;
+  note_step(s->watched, step);
   if (++s->nsteps == s->fail_at) return err_set(GRAFT_OUT_OF_MEMORY, "the sink takes no more");
   for (uint32_t i = 0; i < nouts && i < step->nresults; i++)
     if (!outs[i] && step->results[i].dtype) outs[i] = shell(s->device, &step->results[i]);
@@ -76,7 +108,7 @@ static bool ended(fx *s, const sink_state *state) {
 }
 
 static bool decompose(shapes *s, uint32_t fail_at) {
-  sink_state state = {graft_device_reference(), 0, fail_at};
+  sink_state state = {graft_device_reference(), 0, fail_at, NULL};
   const fx_sink sink = {.take = take, .self = &state, .described = true};
   arena lists = {0};
   op_call call = {.lists = &lists};
@@ -111,6 +143,7 @@ static void differentiate_described(shapes *s, const fx_step *step, const fx_sin
   for (uint32_t i = 0; i < step->nresults; i++) {
     if (!step->results[i].dtype) continue;
     outs[i] = shell(state->device, &step->results[i]);
+    watch(state->watched, outs[i], OUTPUT_BIT << i);
     if (is_differentiable(&step->results[i])) g[i] = shell(state->device, &step->results[i]);
   }
   fx scope;
@@ -120,11 +153,12 @@ static void differentiate_described(shapes *s, const fx_step *step, const fx_sin
               .args = step->args,
               .outs = outs,
               .g = g,
-              .needs = needs_of(s),
+              .needs = state->watched ? state->watched->needs : needs_of(s),
               .create_graph = create_graph,
               .results = results,
               .list_results = lists};
   op_def_of(step->op_id)->vjp(&v);
+  if (state->watched) state->watched->asked = true;
   ended(&scope, state);
   for (uint32_t i = 0; i < step->nresults; i++) graft_tensor_release(outs[i]), graft_tensor_release(g[i]);
 }
@@ -135,8 +169,8 @@ static bool has_gradient(const fx_step *step) {
   return any && step->nresults <= CF_MAX_TENSORS && op_def_of(step->op_id)->vjp;
 }
 
-static bool differentiate_how(shapes *s, uint32_t fail_at, bool create_graph) {
-  sink_state state = {graft_device_reference(), 0, fail_at};
+static bool differentiate_how(shapes *s, uint32_t fail_at, bool create_graph, watched *watched) {
+  sink_state state = {graft_device_reference(), 0, fail_at, watched};
   const fx_sink sink = {.take = take, .self = &state, .described = true};
   arena memory = {0};
   fx_step step = {0};
@@ -147,10 +181,10 @@ static bool differentiate_how(shapes *s, uint32_t fail_at, bool create_graph) {
 }
 
 static bool differentiate(shapes *s, uint32_t fail_at) {
-  return differentiate_how(s, fail_at, false);
+  return differentiate_how(s, fail_at, false, NULL);
 }
 static bool differentiate_again(shapes *s, uint32_t fail_at) {
-  return differentiate_how(s, fail_at, true);
+  return differentiate_how(s, fail_at, true, NULL);
 }
 
 static uint64_t fail_each_step(shapes *s, const char *id, const char *what, formula_fn formula) {
@@ -179,6 +213,40 @@ static bool visit(void *context, const cf_case *c, const char *id) {
   return true;
 }
 
+/* --- what gradients read --- */
+
+/* By row of the schema table: whether some case asked for its gradient, and what of their tensors that took. */
+static bool asked[OPS_MOST];
+static uint64_t read_by[OPS_MOST];
+
+static void note_gradient(shapes *s, uint64_t needs, bool create_graph) {
+  size_t count;
+  const size_t row = (size_t)(s->call.schema - op_schema_all(&count));
+  watched w = {.needs = needs};
+  for (uint32_t i = 0; i < s->call.ntensors; i++) watch(&w, s->in[i], UINT64_C(1) << s->call.spec_arg[i]);
+  differentiate_how(s, 0, create_graph, &w);
+  asked[row] |= w.asked;
+  read_by[row] |= w.taken;
+}
+
+/* The gradients of all arguments at once, and of each, where that of another may be refused. */
+static bool note_gradients(void *context, const cf_case *c, const char *id) {
+  const op_def *def = op_def_of(c->op_id);
+  (void)context;
+  if (c->mode != CF_FORWARD || c->layout != CF_CONTIGUOUS || !def || !def->vjp || c->op_id % SHARDS != (uint32_t)shard)
+    return true;
+  shapes s;
+  snprintf(at, sizeof at, "%s", id);
+  ck_assert_msg(open_shapes(&s, c, graft_device_reference()), "%s", id);
+  const uint64_t all = needs_of(&s);
+  for (int create_graph = 0; create_graph <= 1; create_graph++) {
+    note_gradient(&s, all, create_graph);
+    for (uint64_t rest = all; rest; rest &= rest - 1) note_gradient(&s, rest & -rest, create_graph);
+  }
+  close_shapes(&s);
+  return true;
+}
+
 static void say_where(int signal) {
   (void)!write(2, at, strlen(at));
   (void)!write(2, "\n", 1);
@@ -196,8 +264,36 @@ START_TEST(a_step_that_fails_ends_the_formula) {
 }
 END_TEST
 
+/* What a row saves is kept alive until the gradient is computed, and may not be changed meanwhile: none of it is for
+ * nothing. */
+START_TEST(gradients_read_what_is_saved) {
+  unsigned ran = 0, wrong = 0;
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  ck_assert_uint_le(count, OPS_MOST);
+  cf_selection most = selection; /* smoke leaves arguments out that some gradients depend on */
+  if (most.level < CF_MUSTPASS) most.level = CF_MUSTPASS;
+  shard = _i;
+  cf_menu(&most, note_gradients, NULL);
+  for (size_t i = 0; i < count; i++) {
+    if (!asked[i]) continue;
+    const uint64_t idle = op_def_of(all[i].id)->saves & ~read_by[i];
+    for (uint32_t bit = 0; bit < 64; bit++) {
+      if (!(idle >> bit & 1)) continue;
+      fprintf(stderr, "%s saves %s %u, which its gradient does not read\n", all[i].name,
+              bit < 32 ? "argument" : "result", bit % 32);
+      wrong++;
+    }
+    ran++;
+  }
+  ck_assert(ran || selection.ops);
+  ck_assert_msg(wrong == 0, "%u tensors are saved for nothing", wrong);
+}
+END_TEST
+
 int main(int argc, char **argv) {
-  const suite_test tests[] = {EACH(a_step_that_fails_ends_the_formula, SHARDS), {0}};
+  const suite_test tests[] = {
+      EACH(a_step_that_fails_ends_the_formula, SHARDS), EACH(gradients_read_what_is_saved, SHARDS), {0}};
   const int level = argc > 1 ? cf_level_parse(argv[1]) : CF_SMOKE;
   if (level < 0) return fprintf(stderr, "usage: test_formula_failures [smoke|mustpass|full [OPS]]\n"), 2;
   selection.level = (cf_level)level;
