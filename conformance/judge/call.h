@@ -58,6 +58,7 @@ typedef enum cf_matrices {
   CF_ANY_MATRIX,
   CF_GENERAL,    /* as drawn */
   CF_ALIKE,      /* one number: of rank one, and soon nothing is left of it but roundings of roundings */
+  CF_SINGULAR,   /* as drawn, but for rows and columns of zeros at the end: pivots there are 0 in any arithmetic */
   CF_HERMITIAN,  /* its own adjoint */
   CF_DEFINITE,   /* and with eigenvalues of 1 and more */
   CF_DOMINANT,   /* a diagonal of 1 and more, sums of about 1 beside it: triangles of it are well conditioned, too */

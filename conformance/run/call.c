@@ -28,10 +28,10 @@ static void cf_emit(cf_reader *r, const char *from, size_t n) {
 }
 
 static const char *const cf_kinds[] = {
-    [CF_GENERAL] = "general",       [CF_ALIKE] = "alike",   [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
-    [CF_DOMINANT] = "dominant",     [CF_FACTOR] = "factor", [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
-    [CF_REFLECTORS] = "reflectors", [CF_SCALES] = "scales", [CF_APART] = "apart",         [CF_RISING] = "rising",
-    [CF_MASKED] = "masked"};
+    [CF_GENERAL] = "general",       [CF_ALIKE] = "alike",      [CF_HERMITIAN] = "hermitian", [CF_DEFINITE] = "definite",
+    [CF_DOMINANT] = "dominant",     [CF_FACTOR] = "factor",    [CF_PIVOTS] = "pivots",       [CF_PAIRS] = "pairs",
+    [CF_REFLECTORS] = "reflectors", [CF_SCALES] = "scales",    [CF_APART] = "apart",         [CF_RISING] = "rising",
+    [CF_MASKED] = "masked",         [CF_SINGULAR] = "singular"};
 
 static cf_matrices cf_read_kind(const char *word, size_t length) {
   for (int k = CF_GENERAL; k <= CF_MASKED; k++)

@@ -283,8 +283,19 @@ static void cf_make_alike(cf_array *a) {
   for (int64_t i = 0; i < a->numel; i++) a->v[i] = a->v[i / each * each];
 }
 
+/* Of three matrices the first has two thirds of the rank that it could have, the next one third, the last none. */
+static void cf_make_singular(cf_array *a) {
+  if (a->ndim < 2 || a->numel == 0) return;
+  int64_t rows = a->sizes[a->ndim - 2], columns = a->sizes[a->ndim - 1], least = rows < columns ? rows : columns;
+  for (int64_t at = 0; at < a->numel; at++) {
+    int64_t rank = least * (2 - at / columns / rows % 3) / 3;
+    if (at / columns % rows >= rank || at % columns >= rank) a->v[at] = (dt_value){0, 0};
+  }
+}
+
 void cf_fill_matrices(cf_array *a, cf_matrices kind) {
   if (kind == CF_ALIKE) cf_make_alike(a);
+  if (kind == CF_SINGULAR) cf_make_singular(a);
   if (kind == CF_PIVOTS || kind == CF_PAIRS) cf_make_pivots(a, kind == CF_PAIRS);
   if (kind == CF_REFLECTORS) cf_make_reflectors(a), cf_round_all(a);
   if (kind == CF_SCALES) cf_make_scales(a);

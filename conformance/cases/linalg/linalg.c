@@ -82,6 +82,9 @@ static const cf_op cf_linalg_ops[] = {
               "s T[2,97,129]~general", "m T[161,127]~general", "m T[129,129]~dominant pivot=false",
               "m T[515,97]~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_lu_property, 3, CF_LU), CF_VALUES, CF_ORDERED, CF_G_BACKWARD(2 * CF_LU)},
+    {"aten::linalg_lu_factor_ex",
+     CF_TEXTS("m T[3,13,13]~singular", "m T[2,17,33]~singular", "m T[3,97,129]~singular", "m T[161,127]~singular"),
+     CF_LAPACK, CF_R_PROPERTY(cf_lu_property, 3, CF_LU), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::lu_unpack",
      CF_TEXTS("s T[3,13,5] i32[3,5]~pivots", "m T[5,13] i32[5]~pivots", "m T[2,2,7,7] i32[2,2,7]~pivots",
               "m T[9,4] i32[4]~pivots false true", "s T[4,9] i32[4]~pivots true false", "m T[1,1] i32[1]~pivots",
@@ -155,7 +158,7 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_PROPERTY(cf_svd_property, 7, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::linalg_ldl_factor_ex",
      CF_TEXTS("m T[3,13,13]~hermitian", "m T[33,33]~general hermitian=true", "m T[1,1]~definite",
-              "m T[2,0,0]~hermitian"),
+              "m T[2,0,0]~hermitian", "m T[3,13,13]~singular", "m T[3,33,33]~singular hermitian=true"),
      CF_LAPACK, CF_R_PROPERTY(cf_ldl_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* Two triangles and a block diagonal. Pairs divide by what stands beside the diagonal, which is not 0. */
     {"aten::linalg_ldl_solve",
