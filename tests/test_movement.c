@@ -108,6 +108,7 @@ static const char *const linear[] = {
     "aten::as_strided f64[3,2]:0,1@1 [2,2] [0,1] 1", /* both do */
     "aten::as_strided f64[3,4] [] [] 4",
     "prims::as_strided_scatter f64[12] f64[2,2] [2,2] [3,2] 1",
+    "prims::as_strided_scatter f64[4] f64[0,3] [0,3] [9,9] 4", /* none of its elements is beyond self */
     "aten::cat {f64[2,3];f64[0];f64[2,1]:1,5} 1",
     "aten::cat {c128[2];f64[3]}",
     "aten::repeat f64[2,3] [2,1,3]",

@@ -22,6 +22,38 @@ START_TEST(digamma_far_left_of_zero) {
 }
 END_TEST
 
+/* exp(A) of 2 x 2 is e^m (cosh q + sinh q (A - m) / q), where m is half of A's trace and q^2 the negative determinant
+ * of A - m: of matrices small and large, with real and imaginary q. */
+static const double exponents[][4] = {{1, 2, 3, -4}, {0, 1, -1, 0}, {-3, 1, -2, -1}, {0, 1, 0, 0}};
+
+static void exponential_of(const double *a, double *result) {
+  const double middle = (a[0] + a[3]) / 2, half = (a[0] - a[3]) / 2, square = half * half + a[1] * a[2];
+  const double q = sqrt(fabs(square)), even = square > 0 ? cosh(q) : cos(q);
+  const double odd = q == 0 ? 1 : (square > 0 ? sinh(q) : sin(q)) / q;
+  const double less[] = {half, a[1], a[2], -half};
+  for (int i = 0; i < 4; i++) result[i] = exp(middle) * ((i == 0 || i == 3 ? even : 0) + odd * less[i]);
+}
+
+START_TEST(exponentials_of_small_and_large_matrices) {
+  static const double scales[] = {0x1p-20, 1, 8, 64};
+  for (int k = 0; k < ROWS(scales); k++) {
+    double values[4], expected[4], got[4], most = 0;
+    graft_tensor *in, *out = NULL;
+    for (int i = 0; i < 4; i++) values[i] = exponents[_i][i] * scales[k];
+    exponential_of(values, expected);
+    OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 2, (int64_t[]){2, 2}, values, &in));
+    OK(graft_op_linalg_matrix_exp(in, &out));
+    OK(graft_tensor_to_host(out, got));
+    for (int i = 0; i < 4; i++) most = fmax(most, fabs(expected[i]));
+    for (int i = 0; i < 4; i++)
+      ck_assert_msg(fabs(got[i] - expected[i]) <= 1e-13 * most, "matrix %d times %g: element %d is %.17g, not %.17g",
+                    _i, scales[k], i, got[i], expected[i]);
+    graft_tensor_release(in);
+    graft_tensor_release(out);
+  }
+}
+END_TEST
+
 /* What a factorization of a matrix times a power of 2 is: each result is that of the matrix, times the power or not.
  * Thresholds that are not in proportion to the matrix show where it is tiny or huge. */
 enum { SIDE = 4, RESULTS = 3 };
@@ -138,6 +170,7 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {ONCE(digamma_far_left_of_zero),
+                              EACH(exponentials_of_small_and_large_matrices, ROWS(exponents)),
                               EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)),
                               EACH(reference_kernels_round_once, ROWS(rounded_once)),
                               {0}};
