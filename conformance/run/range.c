@@ -84,6 +84,15 @@ static bool cf_judge_status(const cf_attempt *s, graft_status status, const cf_s
                  spoilt->name, (long long)spoilt->at);
 }
 
+/* Several ops that compose one may fail each, and each wait tells one failure. What a stream tells for ever is red below. */
+static void cf_wait_out(graft_rt_device *device) {
+  enum { FAILURES_MOST = 8 };
+  graft_status status = GRAFT_OUT_OF_RANGE;
+  for (int i = 0; i < FAILURES_MOST && (status == GRAFT_OUT_OF_RANGE || status == GRAFT_STREAM_FAILED); i++)
+    status = graft_device_synchronize(device);
+  if (status == GRAFT_OK) err_clear();
+}
+
 /* One run on the current stream. */
 static bool cf_range_run(cf_attempt *s, int run, const cf_spoilt *spoilt) {
   graft_tensor *outs[CF_MAX_TENSORS] = {0};
@@ -93,7 +102,11 @@ static bool cf_range_run(cf_attempt *s, int run, const cf_spoilt *spoilt) {
   if (ok && s->absent)
     ok = cf_has_no_way(s->result);
   else
-    ok = ok && cf_judge_status(s, status, spoilt) && cf_attempt_collect(s, run, outs);
+    ok = ok && cf_judge_status(s, status, spoilt);
+  if (ok && !s->absent) {
+    cf_wait_out(s->backend->device);
+    ok = cf_attempt_collect(s, run, outs);
+  }
   cf_attempt_release(s, outs);
   return ok;
 }

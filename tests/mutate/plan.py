@@ -34,6 +34,8 @@ OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
             "-DCMAKE_C_FLAGS_DEBUG=-g1"]
+# A buffer for each tensor: small ones lie in one otherwise.
+OPTIMIZED = {"GRAFT_OPENCL_OPTIMIZE": "always", "GRAFT_NO_MEMORY_CACHING": "1"}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
 MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
@@ -280,5 +282,4 @@ class Graft:
         checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
                   for level, options in levels for kernels in ("cpu", "gpu")]
-        return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True,
-                                     environment={"GRAFT_OPENCL_OPTIMIZE": "always"})]
+        return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True, environment=OPTIMIZED)]
