@@ -108,6 +108,17 @@ def family_of(path):
     return match[1] if match and match[1] != "core" else None
 
 
+def families_of_shared(tree, path):
+    """The families whose programs include a file of kernels/core, by what their C names; none for other files, or where it
+    is all of them."""
+    name = re.match(r"reference_backend_opencl/kernels/(core/\w+)\.cl$", path)
+    if not name:
+        return []
+    named = re.compile(rf'[" ]{name[1]}[" ]')
+    kernels = Path(tree, "reference_backend_opencl/kernels")
+    return sorted({file.relative_to(kernels).parts[0] for file in kernels.glob("*/*.c") if named.search(file.read_text())} - {"core"})
+
+
 def has_line(device, text, line):
     """Whether a device's kernels may have a line of OpenCL, counted from 1: what stands under IS_CPU is none of a GPU's."""
     open_ifs = []  # of each #if around it: whether its branch is that of CPUs, of others, or asks something else
@@ -209,12 +220,16 @@ class Graft:
         of_family = ["--family", family] if family else []
         # Of mustpass. What families share meets many ops in a part of it, and so does what the largest family's ops share.
         most = [*of_family, *(["--shard", "1/8"] if family in (None, LARGEST) else [])]
+        shared = families_of_shared(self.tree, path)
+        if shared:
+            of_family = ["--family", ",".join(shared)]
+            most = [*of_family, *(["--shard", f"1/{len(shared)}"] if len(shared) > 1 else [])]
         if path.startswith("sdk/"):
             return self.sdk_checks(path, of_family, of_family or most, most)
         # A row of the pointwise table is one op's, a function in front of its kernels that of some.
         ops = reach.ops_of(self.tree, path, line) if line and kind_of(path) in ("cl", "table") else None
         cases = self.opencl_cases(of_family, ["--op", reach.globs_of(ops)] if ops else most, few=ops is not None)
-        claims = self.tests([CLAIMS], *of_family[1:])
+        claims = self.tests([CLAIMS], *([family] if family else []))
         if self.device:
             return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
@@ -224,7 +239,7 @@ class Graft:
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         # What keeps programs is none of the code of families.
         alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
-        failures = [] if path.endswith(".cl") else self.tests([FAILURES], *of_family[1:])
+        failures = [] if path.endswith(".cl") else self.tests([FAILURES], *([family] if family else []))
         if Path(path).stem.startswith("fused"):
             return [*groups, *cases[:2], *claims, *cases[2:], *alone, *failures]
         return [*cases[:2], *claims, *cases[2:], *alone, *failures, *groups]

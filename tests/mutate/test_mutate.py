@@ -577,6 +577,19 @@ class Checks(unittest.TestCase):
 
 
 class Plan(unittest.TestCase):
+    def test_what_families_share_meets_those_that_include_it(self):
+        with tempfile.TemporaryDirectory() as tree:
+            kernels = Path(tree, "reference_backend_opencl/kernels")
+            for name, text in (("core/radix.c", '"core/radix"'), ("sorting/sorting.c", '"core/sums core/radix"'),
+                               ("scan/scan.c", '"core/radixes core/sums"')):
+                (kernels / name).parent.mkdir(parents=True, exist_ok=True)
+                (kernels / name).write_text(text)
+            path = "reference_backend_opencl/kernels/core/{}.cl"
+            self.assertEqual([plan.families_of_shared(tree, path.format(name)) for name in ("radix", "sums", "common")],
+                             [["sorting"], ["scan", "sorting"], []])
+            commands = [check.command for check in plan.Graft(tree, f"{tree}/build").all_checks(path.format("sums"), 1)]
+            self.assertTrue(any("scan,sorting" in command and "1/2" in command for command in commands))
+
     def test_kinds_and_families(self):
         self.assertEqual(plan.kind_of("sdk/ops/reduction/rules.c"), "ops")
         self.assertEqual(plan.kind_of("reference_backend_opencl/kernels/loss/margin.cl"), "cl")
