@@ -10,6 +10,9 @@
  */
 enum { CF_CHOLESKY = 2, CF_LU = 12, CF_TRIANGLE = 2, CF_QR = 8, CF_EXPONENTIAL = 16 };
 
+/* Behind a matrix: of numbers whose sums of squares f32 doesn't hold, though it holds their factors. */
+#define CF_LARGE "<-9000000000000000000..9000000000000000000"
+
 /* Where an operand, which is broadcast, has what stands at element `at` of the result, moved along dim by `by` in a
  * circle. */
 static dt_value cf_circled(const cf_array *a, const cf_array *out, int64_t at, int64_t dim, int64_t by) {
@@ -125,7 +128,8 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_PROPERTY(cf_qr_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("cr", 4 * CF_QR)},
     {"aten::linalg_qr",
      CF_TEXTS("m T[33,17]~general 'complete'", "m T[17,33]~general 'r'", "m T[3,5,0]~general 'complete'",
-              "m T[20,13]~alike", "m T[127,161]~general"),
+              "m T[20,13]~alike", "m T[127,161]~general", "m T[17,13]" CF_LARGE "~general",
+              "m T[129,97]" CF_LARGE "~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_qr_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::geqrf",
      CF_TEXTS("m T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[1,1]~general",
@@ -147,14 +151,16 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("-c", 4 * CF_QR)},
     {"aten::_linalg_eigh",
      CF_TEXTS("m T[17,17]~hermitian compute_v=false", "m T[17,17]~general", "m T[17,17]~general 'U'",
-              "m T[20,20]~alike", "s T[65,65]~hermitian 'U'", "f T[2,64,64]~hermitian"),
+              "m T[20,20]~alike", "s T[65,65]~hermitian 'U'", "f T[2,64,64]~hermitian",
+              "m T[13,13]" CF_LARGE "~hermitian", "m T[65,65]" CF_LARGE "~hermitian"),
      CF_LAPACK, CF_R_PROPERTY(cf_eigh_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::_linalg_svd",
      CF_TEXTS("s T[3,13,5]~general", "m T[17,33]~general", "m T[2,2,5,5]~general", "m T[1,1]~general",
               "m T[3,0,5]~general", "f T[65,65]~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_svd_property, 7, 1), CF_VALUES, CF_ORDERED, CF_G_PHASES("c-r", 4 * CF_QR)},
     {"aten::_linalg_svd",
-     CF_TEXTS("m T[9,5]~general true", "m T[5,9]~general true", "s T[17,5]~general false false", "m T[20,13]~alike"),
+     CF_TEXTS("m T[9,5]~general true", "m T[5,9]~general true", "s T[17,5]~general false false", "m T[20,13]~alike",
+              "m T[17,13]" CF_LARGE "~general", "m T[65,65]" CF_LARGE "~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_svd_property, 7, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::linalg_ldl_factor_ex",
      CF_TEXTS("m T[3,13,13]~hermitian", "m T[33,33]~general hermitian=true", "m T[1,1]~definite",
