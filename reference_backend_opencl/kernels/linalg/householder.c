@@ -11,9 +11,8 @@ typedef struct panel {
   int wide, each;
 } panel;
 
-static const panel panels[] = {{128, 32, 8},   {256, 32, 16}, {512, 32, 32},
-                               {1024, 16, 32}, {2048, 8, 32}, {4096, 4, 32}};
-enum { PANELS = sizeof panels / sizeof *panels };
+static const panel panels[] = {{128, 32, 8}, {256, 32, 16}, {512, 32, 32}, {1024, 16, 32}, {2048, 8, 32}, {4096, 4, 32},
+                               {0}};
 
 /* What `panel` of householder_panel.cl has in local memory. */
 static uint64_t panel_bytes(const panel *p, size_t element) {
@@ -29,11 +28,9 @@ static uint64_t blocks_bytes(size_t element) {
 }
 
 static const panel *panel_of(const graft_exec *exec, int64_t rows, size_t element) {
-  for (int i = 0; i < PANELS; i++) {
-    if (rows <= panels[i].rows)
-      return panel_bytes(&panels[i], element) <= exec->device->local_bytes ? &panels[i] : NULL;
-  }
-  return NULL;
+  const panel *p = panels;
+  while (p->rows && p->rows < rows) p++;
+  return p->rows && panel_bytes(p, element) <= exec->device->local_bytes ? p : NULL;
 }
 
 static size_t element_of(const graft_exec *exec, const graft_tensor_desc *like) {
