@@ -1,6 +1,7 @@
 /* Each step of each op's decomposition and gradient fails once: the formula ends there, with that failure, and nothing
  * that it reads of what was not made is beyond memory. And a gradient takes each tensor that its op's row saves for it,
- * in some case of the suite. Nothing runs: the sink makes tensors of shape only.
+ * in some case of the suite, and a rule says what half types are computed in. Nothing runs: the sink makes tensors of
+ * shape only.
  *
  *   test_formula_failures [LEVEL [OPS]]   level smoke by default
  */
@@ -291,9 +292,48 @@ START_TEST(gradients_read_what_is_saved) {
 }
 END_TEST
 
+/* --- what rules say of half types --- */
+
+/* A value, of which the host makes a wider one where a device does not compute in half types. */
+static bool has_half_value(const op_call *call, const graft_value *args) {
+  bool half = false;
+  for (uint32_t a = 0; a < call->schema->nargs; a++) {
+    const char role = op_role(call->schema, call->def, a);
+    if ((role == 'b' || role == 'v') && args[a].kind == GRAFT_VALUE_TENSOR)
+      half |= dt_is_half(args[a].as.tensor->dtype);
+  }
+  return half && !(call->def->flags & (OP_NO_WIDEN | OP_COPY));
+}
+
+static bool note_half(void *context, const cf_case *c, const char *id) {
+  if (c->mode != CF_FORWARD || c->layout != CF_CONTIGUOUS || !dt_is_half(c->dtype)) return true;
+  shapes s;
+  arena lists = {0};
+  op_call call = {.lists = &lists};
+  unsigned *cases = context;
+  ck_assert_msg(open_shapes(&s, c, graft_device_reference()), "%s", id);
+  if (!dsp_infer(&call, s.call.schema, s.args, s.call.schema->nargs) && has_half_value(&call, s.args)) {
+    ck_assert_msg(call.compute, "%s: its rule does not say what it is computed in", id);
+    ++*cases;
+  }
+  arena_free(&lists);
+  close_shapes(&s);
+  return true;
+}
+
+START_TEST(rules_say_what_half_types_are_computed_in) {
+  const cf_selection most = {.level = CF_MUSTPASS};
+  unsigned cases = 0;
+  cf_menu(&most, note_half, &cases);
+  ck_assert_uint_gt(cases, 0);
+}
+END_TEST
+
 int main(int argc, char **argv) {
-  const suite_test tests[] = {
-      EACH(a_step_that_fails_ends_the_formula, SHARDS), EACH(gradients_read_what_is_saved, SHARDS), {0}};
+  const suite_test tests[] = {EACH(a_step_that_fails_ends_the_formula, SHARDS),
+                              EACH(gradients_read_what_is_saved, SHARDS),
+                              ONCE(rules_say_what_half_types_are_computed_in),
+                              {0}};
   const int level = argc > 1 ? cf_level_parse(argv[1]) : CF_SMOKE;
   if (level < 0) return fprintf(stderr, "usage: test_formula_failures [smoke|mustpass|full [OPS]]\n"), 2;
   selection.level = (cf_level)level;
