@@ -7,7 +7,8 @@
 
 typedef enum norm_kind { NORM_LAYER, NORM_GROUP, NORM_BATCH } norm_kind;
 
-/* Where an op's arguments stand, -1 for none; the row of its op_def. */
+/* Where an op's arguments stand, -1 for none; the row of its op_def. Momentum and eps are asked for only where running
+ * statistics are updated, and where a deviation's inverse is computed. */
 typedef struct norm_args {
   norm_kind kind;
   bool fixed; /* running statistics only */

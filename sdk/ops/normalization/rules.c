@@ -187,7 +187,7 @@ static graft_status infer_backward(op_call *c) {
 
 #define AT(op, name)   .name = ARG_##op##_##name
 #define NO_RUNNING     .running_mean = -1, .running_var = -1
-#define NO_TRAINING    NO_RUNNING, .train = -1, .momentum = -1
+#define NO_TRAINING    NO_RUNNING, .train = -1
 #define FORWARD        .grad = -1, .mean = -1, .rstd = -1, .mask = -1
 #define PARAMETERS(op) AT(op, input), AT(op, weight), AT(op, bias), AT(op, eps)
 #define RUNNING(op)    AT(op, running_mean), AT(op, running_var), AT(op, momentum)
@@ -202,7 +202,6 @@ static const norm_args layer_norm_backward = {.kind = NORM_LAYER,
                                               AT(native_layer_norm_backward, mean),
                                               AT(native_layer_norm_backward, rstd),
                                               AT(native_layer_norm_backward, bias),
-                                              .eps = -1,
                                               .shape = ARG_native_layer_norm_backward_normalized_shape};
 static const norm_args group_norm = {FORWARD, .kind = NORM_GROUP, NO_TRAINING, PARAMETERS(native_group_norm),
                                      GROUPS(native_group_norm)};
@@ -212,7 +211,6 @@ static const norm_args group_norm_backward = {.kind = NORM_GROUP,
                                               AT(native_group_norm_backward, mean),
                                               AT(native_group_norm_backward, rstd),
                                               .bias = -1,
-                                              .eps = -1,
                                               GROUPS(native_group_norm_backward)};
 static const norm_args batch_norm = {FORWARD, .kind = NORM_BATCH, PARAMETERS(native_batch_norm),
                                      RUNNING(native_batch_norm), .train = ARG_native_batch_norm_training};
@@ -224,8 +222,7 @@ static const norm_args batch_norm_backward = {.kind = NORM_BATCH,
                                               AT(native_batch_norm_backward, eps),
                                               .mean = ARG_native_batch_norm_backward_save_mean,
                                               .rstd = ARG_native_batch_norm_backward_save_invstd,
-                                              .bias = -1,
-                                              .momentum = -1};
+                                              .bias = -1};
 static const norm_args legit = {FORWARD, .kind = NORM_BATCH, PARAMETERS(native_batch_norm_legit),
                                 RUNNING(native_batch_norm_legit), .train = ARG_native_batch_norm_legit_training};
 static const norm_args legit_no_stats = {FORWARD,
