@@ -2,6 +2,7 @@
 
 #include <check.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <link.h>
 #include <stdatomic.h>
@@ -52,6 +53,8 @@ static const struct {
     {"malloc", 0, true},
     {"calloc", 0, true},
     {"realloc", 3, true},
+    {"posix_memalign", 0, true}, /* the driver's own memory serves, too */
+    {"clSetMemObjectDestructorCallback", 0, true},
     {"fopen", 2, true},
     {"fread", 2, true},
     {"fwrite", 2, true},
@@ -132,6 +135,7 @@ static const uintptr_t GONE = 1;
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *pointer);
 
 static size_t slot_of(uintptr_t key) {
@@ -176,6 +180,13 @@ SEEN void *calloc(size_t count, size_t bytes) {
   void *pointer = __libc_calloc(count, bytes);
   note(pointer, CALLER);
   return pointer;
+}
+
+SEEN int posix_memalign(void **pointer, size_t alignment, size_t bytes) {
+  void *made = fails("posix_memalign", CALLER) ? NULL : __libc_memalign(alignment, bytes);
+  note(made, CALLER);
+  if (made) *pointer = made;
+  return made ? 0 : ENOMEM;
 }
 
 SEEN char *strdup(const char *text) {
@@ -350,6 +361,8 @@ ASKED(clBuildProgram,
       (program, count, devices, options, say, context))
 ASKED(clGetProgramInfo, (cl_program program, cl_program_info key, size_t capacity, void *value, size_t *size),
       (program, key, capacity, value, size))
+ASKED(clSetMemObjectDestructorCallback, (cl_mem buffer, void(CL_CALLBACK *say)(cl_mem, void *), void *context),
+      (buffer, say, context))
 WAITED(clFlush, (cl_command_queue queue), (queue))
 WAITED(clFinish, (cl_command_queue queue), (queue))
 WAITED(clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
