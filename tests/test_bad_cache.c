@@ -215,11 +215,13 @@ typedef struct usage {
   const char *needs; /* a file, or NULL */
 } usage;
 
-#define POCL "/etc/OpenCL/vendors/pocl.icd"
+#define POCL          "/etc/OpenCL/vendors/pocl.icd"
+#define WITHOUT_CACHE "OCL_ICD_VENDORS=" POCL " POCL_CACHE_DIR=/proc/none"
 
 static const usage usages[] = {
     {"OCL_ICD_VENDORS=/nonexistent", OPENCL, "no OpenCL device found", OPENCL},
-    {"OCL_ICD_VENDORS=" POCL " POCL_CACHE_DIR=/proc/none", OPENCL, "set POCL_CACHE_DIR to a folder", POCL},
+    {WITHOUT_CACHE, OPENCL, "no OpenCL device found (of Portable Computing Language): PoCL offers none", POCL},
+    {WITHOUT_CACHE, OPENCL, "set POCL_CACHE_DIR to a folder", POCL},
     {"GRAFT_OPENCL_DEVICE=nonesuch", OPENCL, "no OpenCL device matches \"nonesuch\"", OPENCL},
     {"GRAFT_OPENCL_DEVICE=4711", OPENCL, "no OpenCL device matches \"4711\"", OPENCL},
     {"GRAFT_OPENCL_KERNELS=tpu", OPENCL, "kernels for \"tpu\"", OPENCL},
