@@ -215,6 +215,59 @@ START_TEST(devices_are_chosen_by_kind) {
 }
 END_TEST
 
+/* ---- instructions that not every device has ---- */
+
+static bool has_dots; /* a program was compiled in which bytes are multiplied by an instruction of AVX-512 */
+
+static void note_program(void *context, graft_log_level level, const char *text) {
+  (void)context, (void)level;
+  has_dots |= strstr(text, "quantized/bytes.cl") != NULL;
+}
+
+/* Of PoCL's device, which is this processor. */
+static bool dots_here(void) {
+  char version[600];
+  OK(query(GRAFT_DEVICE_DRIVER_VERSION, version, sizeof version, NULL));
+  if (!strstr(version, "PoCL") && !strstr(version, "pocl")) return false;
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512vnni") && number_of(GRAFT_DEVICE_VECTOR_WIDTH) >= 16;
+#else
+  return false;
+#endif
+}
+
+static const cl_device_type gpu = CL_DEVICE_TYPE_GPU;
+static const cl_uint narrow = 8;
+static const struct instructions {
+  const char *option;
+  cl_device_info question; /* 0: the device is what it is */
+  const void *answer;
+  size_t bytes;
+  bool may;
+} instructions[] = {{"kernels=cpu", 0, NULL, 0, true},
+                    {"kernels=gpu", 0, NULL, 0, false},
+                    {"kernels=portable", 0, NULL, 0, false},
+                    {"optimize=no", CL_DEVICE_TYPE, &gpu, sizeof gpu, false},
+                    {"kernels=cpu", CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &narrow, sizeof narrow, false}};
+
+/* They are in the programs of a processor that has them alone, and not in portable ones. */
+START_TEST(instructions_are_those_of_the_device) {
+  const struct instructions *row = &instructions[_i];
+  setenv("GRAFT_LOG", "debug", 1);
+  graft_log_set_sink(note_program, NULL);
+  between_pretend(row->question, row->answer, row->bytes);
+  graft_rt_device *device = device_at(OPENCL, (const char *const[]){row->option, NULL}, 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  plugin = &device->backend->plugin;
+  ck_assert_msg(!call_of("aten::_int_mm i8[17,32] i8[32,64]", device, NULL), "%s", graft_last_error());
+  OK(graft_device_synchronize(device));
+  ck_assert_msg(row->may || !has_dots, "with %s: a program has instructions that its device may lack", row->option);
+  if (row->may && dots_here()) ck_assert(has_dots);
+  graft_log_set_sink(NULL, NULL);
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
 static void open_and_ask(void) {
   setup();
   open_device();
@@ -227,6 +280,7 @@ int main(void) {
   const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
                                EACH(vectors_of_all_widths, 8),
                                EACH(devices_are_chosen_by_kind, NAMED_KINDS),
+                               EACH(instructions_are_those_of_the_device, ROWS(instructions)),
                                {0}};
   int status = run_suite("opencl_devices", asked, (suite_options){.timeout_s = 60, .setup = open_and_ask});
   return run_suite("opencl_devices_opened", opened, (suite_options){.timeout_s = 120, .setup = setup}) || status;
