@@ -3,24 +3,27 @@
 
 #include "runtime/ocl.h"
 
+#define DTYPE(code, class, name, compute, needs_f64) \
+  { GRAFT_##code, GRAFT_NUMBER_##code, GRAFT_DTYPE_BYTES(GRAFT_##code), OCL_CLASS_##class, name, compute, needs_f64 }
+
 static const ocl_dtype dtypes[] = {
-    {GRAFT_BOOL, GRAFT_NUMBER_BOOL, 1, OCL_CLASS_BOOL, "bool", "int", false},
-    {GRAFT_U8, GRAFT_NUMBER_U8, 1, OCL_CLASS_INT, "u8", "int", false},
-    {GRAFT_I8, GRAFT_NUMBER_I8, 1, OCL_CLASS_INT, "i8", "int", false},
-    {GRAFT_I16, GRAFT_NUMBER_I16, 2, OCL_CLASS_INT, "i16", "int", false},
-    {GRAFT_I32, GRAFT_NUMBER_I32, 4, OCL_CLASS_INT, "i32", "int", false},
-    {GRAFT_I64, GRAFT_NUMBER_I64, 8, OCL_CLASS_INT, "i64", "long", false},
-    {GRAFT_U16, GRAFT_NUMBER_U16, 2, OCL_CLASS_INT, "u16", "int", false},
-    {GRAFT_U32, GRAFT_NUMBER_U32, 4, OCL_CLASS_INT, "u32", "uint", false},
-    {GRAFT_U64, GRAFT_NUMBER_U64, 8, OCL_CLASS_INT, "u64", "ulong", false},
-    {GRAFT_F16, GRAFT_NUMBER_F16, 2, OCL_CLASS_FLOAT, "f16", "float", false},
-    {GRAFT_BF16, GRAFT_NUMBER_BF16, 2, OCL_CLASS_FLOAT, "bf16", "float", false},
-    {GRAFT_F32, GRAFT_NUMBER_F32, 4, OCL_CLASS_FLOAT, "f32", "float", false},
-    {GRAFT_F64, GRAFT_NUMBER_F64, 8, OCL_CLASS_FLOAT, "f64", "double", true},
-    {GRAFT_C64, GRAFT_NUMBER_C64, 8, OCL_CLASS_COMPLEX, "c64", "float2", false},
-    {GRAFT_C128, GRAFT_NUMBER_C128, 16, OCL_CLASS_COMPLEX, "c128", "double2", true},
-    {GRAFT_F8_E4M3FN, GRAFT_NUMBER_F8_E4M3FN, 1, OCL_CLASS_FLOAT, "f8_e4m3fn", "float", false},
-    {GRAFT_F8_E5M2, GRAFT_NUMBER_F8_E5M2, 1, OCL_CLASS_FLOAT, "f8_e5m2", "float", false},
+    DTYPE(BOOL, BOOL, "bool", "int", false),
+    DTYPE(U8, INT, "u8", "int", false),
+    DTYPE(I8, INT, "i8", "int", false),
+    DTYPE(I16, INT, "i16", "int", false),
+    DTYPE(I32, INT, "i32", "int", false),
+    DTYPE(I64, INT, "i64", "long", false),
+    DTYPE(U16, INT, "u16", "int", false),
+    DTYPE(U32, INT, "u32", "uint", false),
+    DTYPE(U64, INT, "u64", "ulong", false),
+    DTYPE(F16, FLOAT, "f16", "float", false),
+    DTYPE(BF16, FLOAT, "bf16", "float", false),
+    DTYPE(F32, FLOAT, "f32", "float", false),
+    DTYPE(F64, FLOAT, "f64", "double", true),
+    DTYPE(C64, COMPLEX, "c64", "float2", false),
+    DTYPE(C128, COMPLEX, "c128", "double2", true),
+    DTYPE(F8_E4M3FN, FLOAT, "f8_e4m3fn", "float", false),
+    DTYPE(F8_E5M2, FLOAT, "f8_e5m2", "float", false),
 };
 
 const ocl_dtype *ocl_dtype_of(const graft_device *device, graft_dtype code) {
