@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,43 @@ SEEN size_t fread(void *to, size_t bytes, size_t count, FILE *file) {
 
 SEEN size_t fwrite(const void *from, size_t bytes, size_t count, FILE *file) {
   return fails("fwrite", CALLER) ? 0 : NEXT(fwrite)(from, bytes, count, file);
+}
+
+/* ---- locks: the backend's are of a kind that knows who holds it ---- */
+
+static atomic_long misuses;
+
+#define KEPT(name)                   \
+  static __typeof__(&name) function; \
+  if (!function) function = NEXT(name)
+
+SEEN int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *how) {
+  KEPT(pthread_mutex_init);
+  if (how || !is_backend(CALLER)) return function(lock, how);
+  pthread_mutexattr_t checked;
+  pthread_mutexattr_init(&checked);
+  pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+  int error = function(lock, &checked);
+  pthread_mutexattr_destroy(&checked);
+  return error;
+}
+
+SEEN int pthread_mutex_lock(pthread_mutex_t *lock) {
+  KEPT(pthread_mutex_lock);
+  int error = function(lock);
+  if (error && is_backend(CALLER)) atomic_fetch_add(&misuses, 1);
+  return error;
+}
+
+SEEN int pthread_mutex_unlock(pthread_mutex_t *lock) {
+  KEPT(pthread_mutex_unlock);
+  int error = function(lock);
+  if (error && is_backend(CALLER)) atomic_fetch_add(&misuses, 1);
+  return error;
+}
+
+long between_misuses(void) {
+  return atomic_load(&misuses);
 }
 
 /* ---- objects of OpenCL: references held, by kind ---- */

@@ -28,6 +28,9 @@ extern const char *const between_kinds[BETWEEN_COUNTS];
 void between_begin(void);
 void between_count(long held[BETWEEN_COUNTS]);
 
+/* How often the backend has taken a lock that it held already, or given back one that it did not hold. */
+long between_misuses(void);
+
 /* ---- calls that fail ---- */
 
 /* A place in the backend from which it calls OpenCL or the C library: the function called and the functions of the

@@ -71,6 +71,11 @@ static void use(graft_rt_device *device) {
       "aten::multinomial f32[33] 4",
       "aten::index.Tensor f32[3,4] {i64[5]}",
       "aten::cat {f32[3];f32[4]}",
+      "aten::_fused_sgd {f32[33]} {f32[33]} {f32[33]} weight_decay=0.1 momentum=0.9 lr=0.01 dampening=0.25 "
+      "nesterov=false "
+      "maximize=false is_first_step=false",
+      "aten::linalg_lu_factor_ex f32[97,97]",
+      "aten::_linalg_eigh f32[65,65]",
       "aten::native_dropout f32[17] 0.5 true"};
   graft_rt_stream *usual = graft_stream_current(device), *stream;
   graft_rt_event *event, *timed;
@@ -132,6 +137,7 @@ static void expect_nothing_left(const char *const *options, void (*use_it)(graft
   for (int i = 0; i < BETWEEN_COUNTS; i++)
     ck_assert_msg(second[i] <= first[i], "%ld %s more are left each time", second[i] - first[i], between_kinds[i]);
   ck_assert_int_eq(second[BETWEEN_FILES], 0);
+  ck_assert_msg(!between_misuses(), "locks were taken twice, or given back by who did not hold them");
 }
 
 /* With the kernels for CPUs, and with those for GPUs. */

@@ -90,6 +90,7 @@ static void expect_nothing_left(const long *before, long *left) {
   }
   for (int i = 0; i < BETWEEN_COUNTS; i++)
     ck_assert_msg(left[i] <= before[i], "%s: %ld %s are left", all->now, left[i] - before[i], between_kinds[i]);
+  ck_assert_msg(!between_misuses(), "%s: a lock is taken twice, or given back by who does not hold it", all->now);
 }
 
 static bool names_the_failure(const char *text, const between_place *place) {
