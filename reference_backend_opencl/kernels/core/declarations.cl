@@ -258,12 +258,24 @@ ulong8 LIB_FUNCTION convert_ulong8(uint8);
 
 /* --- memory --- */
 
-#define LIB_VLOADS(type, space)                                                                              \
-  type##2 LIB_READER vload2(size_t, const space type *); type##4 LIB_READER vload4(size_t, const space type *);  \
-  type##8 LIB_READER vload8(size_t, const space type *); type##16 LIB_READER vload16(size_t, const space type *);
-#define LIB_VSTORES(type, space)                                                                             \
-  void LIB_WRITER vstore2(type##2, size_t, space type *); void LIB_WRITER vstore4(type##4, size_t, space type *); \
-  void LIB_WRITER vstore8(type##8, size_t, space type *); void LIB_WRITER vstore16(type##16, size_t, space type *);
+/* Loads and stores of vectors are defined here, as accesses of a vector that lies at a multiple of its elements' size.
+ * PoCL 3.1's are made of pairs of elements, out of which LLVM does not always make one access again: it then computes, and
+ * converts half types, pair by pair. */
+#define LIB_INLINE static inline __attribute__((overloadable, always_inline))
+#define LIB_VLOAD(type, space, n)                                                \
+  LIB_INLINE type##n vload##n(size_t i, const space type *p) {                   \
+    typedef type##n loose __attribute__((aligned(sizeof(type))));                \
+    return *(const space loose *)(p + n * i);                                    \
+  }
+#define LIB_VSTORE(type, space, n)                                               \
+  LIB_INLINE void vstore##n(type##n v, size_t i, space type *p) {                \
+    typedef type##n loose __attribute__((aligned(sizeof(type))));                \
+    *(space loose *)(p + n * i) = v;                                             \
+  }
+#define LIB_VLOADS(type, space) \
+  LIB_VLOAD(type, space, 2) LIB_VLOAD(type, space, 4) LIB_VLOAD(type, space, 8) LIB_VLOAD(type, space, 16)
+#define LIB_VSTORES(type, space) \
+  LIB_VSTORE(type, space, 2) LIB_VSTORE(type, space, 4) LIB_VSTORE(type, space, 8) LIB_VSTORE(type, space, 16)
 #define LIB_MEMORY(type)                                                                                     \
   LIB_VLOADS(type, __global) LIB_VLOADS(type, __local) LIB_VLOADS(type, __private)                           \
   LIB_VSTORES(type, __global) LIB_VSTORES(type, __local) LIB_VSTORES(type, __private)
