@@ -101,8 +101,47 @@ static VT exact_mod(VT a, VT b) {
     if (!SOME(is_far)) return near_result;                       \
     return is_far ? name(is_far ? a : (VT)100000) : near_result; \
   }
+#ifdef IS_DOUBLE
 static VT apart_sin(VT a) APART(sin, a)
 static VT apart_cos(VT a) APART(cos, a)
+#else
+/* sin of a size, which is a quarter turn behind cos: of `quarters` 0 and 1. Right to 0.9 ulp up to NEAR_MOST. What is left
+ * of the size once quarter turns are taken off has two parts: the first product is taken off exactly, as what remains is a
+ * multiple of the size's last bit and below 1, and `low` has what the second and the third lose. */
+#define NEAR_MOST 32768.0f
+static VT near_wave(VT size, uint quarters) {
+  const VT shift = (VT)12582912.0f; /* 1.5 * 2^23: the sum's last bits are the nearest whole number */
+  VT shifted = fma(size, (VT)0x1.45f306p-1f, shift), turns = shifted - shift;
+  VT first = fma(turns, (VT)-0x1.921fb6p0f, size);
+  VT second = turns * (VT)-0x1.777a5cp-25f, lost = fma(turns, (VT)-0x1.777a5cp-25f, -second);
+  VT r = first - second, taken = first - r;
+  VT low = (first - (r + taken)) + (taken - second) - fma(turns, (VT)-0x1.ee59dap-50f, lost);
+  VT z = r * r, halved = (VT)0.5f * z, rest = (VT)1 - halved;
+  VT s = fma(fma((VT)-0x1.98d31cp-13f, z, (VT)0x1.11059cp-7f), z, (VT)-0x1.55554p-3f);
+  VT c = fma(fma((VT)0x1.99fc32p-16f, z, (VT)-0x1.6c0c76p-10f), z, (VT)0x1.55554ap-5f);
+  s = r + fma(r * z, s, low);
+  c = rest + fma(z * z, c, (((VT)1 - rest) - halved) - r * low);
+  VEC_OF(UT) count = AS(UT, shifted) + quarters;
+  VT wave = (count & 1u) != 0u ? c : s;
+  return AS(CT, AS(UT, wave) ^ (count & 2u) << 30);
+}
+
+/* Lanes beyond are the driver's. */
+static VT apart_sin(VT a) {
+  VT size = fabs(a);
+  VM is_far = size > (VT)NEAR_MOST;
+  VT wave = AS(CT, AS(UT, near_wave(size, 0)) ^ (AS(UT, a) & 0x80000000u));
+  if (!SOME(is_far)) return wave;
+  return is_far ? sin(is_far ? a : (VT)100000) : wave;
+}
+static VT apart_cos(VT a) {
+  VT size = fabs(a);
+  VM is_far = size > (VT)NEAR_MOST;
+  VT wave = near_wave(size, 1);
+  if (!SOME(is_far)) return wave;
+  return is_far ? cos(is_far ? a : (VT)100000) : wave;
+}
+#endif
 static VT apart_tan(VT a) APART(tan, a)
 
 static VT python_mod(VT a, VT b) {
