@@ -19,6 +19,13 @@
 #define IS_WHOLE(p) ((ulong)(p) % (VEC * sizeof(*(p))) == 0)
 #endif
 
+/* Whether one number stands along the row, which is then read once. A small call asks no more than it must. */
+#ifdef SMALL
+#define IS_REPEATED(stride) 0
+#else
+#define IS_REPEATED(stride) ((stride) == 0)
+#endif
+
 /* n elements of a row from place i on; lanes beyond them repeat the first, which is as safe as the real ones. */
 #define DEFINE_FETCH(k)                                                                       \
   static TYPE_##k fetch_##k(__global const RAW(D_##k) * row, long stride, long i, int n) {    \
@@ -27,6 +34,10 @@
       return TAKE_##k(__private, (__private const RAW(D_##k) *)&whole);                       \
     }                                                                                         \
     if (INNER_##k && n == VEC) return TAKE_##k(__global, row + i);                            \
+    if (!INNER_##k && IS_REPEATED(stride)) {                                                  \
+      const VEC_OF(RAW(D_##k)) same = *row;                                                   \
+      return TAKE_##k(__private, (__private const RAW(D_##k) *)&same);                        \
+    }                                                                                         \
     RAW(D_##k) lanes[VEC];                                                                    \
     OVER_LANES                                                                                \
     for (int j = 0; j < VEC; j++) lanes[j] = row[(j < n ? i + j : i) * stride];               \
