@@ -24,6 +24,7 @@ GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: 
     "test_opencl_rows": ("pointwise", "reduction"),
     "test_opencl_draws": ("pointwise",),
     "test_opencl_sums": ("scan", "reduction", "matmul"),
+    "test_opencl_large": ("pointwise", "shape"),
     "test_opencl_groups": ("pointwise",),
     "test_opencl_chains": ("pointwise", "optimizer"),
 }

@@ -36,44 +36,74 @@ static bool arrange_tiles(ocl_geometry *geometry) {
   return false;
 }
 
-static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_dtype code, const ocl_region *region) {
-  const ocl_dtype *bits = ocl_dtype_of_bits(device, code);
+/* How a region is moved. */
+typedef struct plan {
+  const ocl_dtype *bits;
   ocl_geometry geometry;
-  geometry_of(region, &geometry);
-  bool contiguous = geometry.stride[0][0] == 1 && geometry.stride[1][0] == 1, tiled = arrange_tiles(&geometry);
-  if (ocl_geometry_is_small(&geometry)) ocl_geometry_widen(&geometry);
-  size_t local = device->is_cpu ? 1 : 64;
-  int64_t tile = device->is_cpu ? 16 : 4;
-  const int64_t of_group = 4 * (int64_t)local; /* elements of a row that work-items of a GPU take side by side */
-  const bool by_groups = !device->is_cpu && !contiguous && !tiled && geometry.size[0] >= of_group / 2;
+  size_t local;
+  bool contiguous, tiled;
+  bool squares;        /* tiles are turned in registers */
+  bool by_groups;      /* work-items of a GPU take `of_group` elements of a row side by side */
+  int64_t tile, tiles; /* a tile's side, and how many are a work-item's, side by side in the source */
+  int64_t of_group;
+} plan;
+
+static plan plan_of(graft_device *device, graft_dtype code, const ocl_region *region) {
+  plan p = {.bits = ocl_dtype_of_bits(device, code), .local = device->is_cpu ? 1 : 64, .tiles = 1};
+  geometry_of(region, &p.geometry);
+  p.contiguous = p.geometry.stride[0][0] == 1 && p.geometry.stride[1][0] == 1;
+  p.tiled = arrange_tiles(&p.geometry);
+  p.of_group = 4 * (int64_t)p.local;
+  p.by_groups = !device->is_cpu && !p.contiguous && !p.tiled && p.geometry.size[0] >= p.of_group / 2;
+  p.tile = device->is_cpu ? 16 : 4;
+  const bool small = ocl_geometry_is_small(&p.geometry);
+  /* For a small call squares are too much to compile. */
+  if (p.tiled && device->is_cpu && !small && device->vector_width > 1 && p.bits->class != OCL_CLASS_COMPLEX) {
+    p.squares = true;
+    p.tile = (int64_t)device->vector_width;
+    p.tiles = 4;
+  }
+  if (small) ocl_geometry_widen(&p.geometry);
+  return p;
+}
+
+static graft_status compile(ocl_kernel *kernel, graft_device *device, const plan *p) {
+  const bool vectors = p->squares || (p->contiguous && p->bits->class != OCL_CLASS_COMPLEX);
   ocl_text head = {0};
-  ocl_head_types(&head, bits, bits->class == OCL_CLASS_COMPLEX || !contiguous ? 1 : device->vector_width, local);
-  ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n%s", bits->name, geometry.rank, (int)tile,
-               contiguous  ? "#define CONTIGUOUS\n"
-               : by_groups ? "#define BY_GROUPS\n"
-                           : "");
-  graft_status status = ocl_kernel_make(kernel, device, &head, "shape/shape", tiled ? "transpose" : "move");
+  ocl_head_types(&head, p->bits, vectors ? device->vector_width : 1, p->local);
+  ocl_text_add(&head, "#define D %s\n#define RANK %d\n#define TILE %d\n#define TILES %d\n", p->bits->name,
+               p->geometry.rank, (int)p->tile, (int)p->tiles);
+  if (p->contiguous) ocl_text_add(&head, "#define CONTIGUOUS\n");
+  if (p->squares) ocl_text_add(&head, "#define SQUARE VEC_OF(RAW(D))\n");
+  if (p->by_groups) ocl_text_add(&head, "#define BY_GROUPS\n");
+  return ocl_kernel_make(kernel, device, &head, p->squares ? "core/square shape/shape" : "shape/shape",
+                         p->tiled ? "transpose" : "move");
+}
+
+static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, graft_dtype code, const ocl_region *region) {
+  const plan p = plan_of(device, code, region);
+  graft_status status = compile(kernel, device, &p);
   if (status != GRAFT_OK) return status;
   int64_t space[OCL_GEOMETRY_NUMBERS + 6];
-  int n = ocl_geometry_numbers(&geometry, space);
+  int n = ocl_geometry_numbers(&p.geometry, space);
   space[n++] = region->start_to;
   space[n++] = region->start_from;
-  if (tiled) {
-    int64_t tiles = 1;
-    for (int d = 0; d < geometry.rank; d++) {
-      int64_t count = d < 2 ? ocl_ceil_divide(geometry.size[d], tile) : geometry.size[d];
-      if (d < 2) space[n++] = count;
-      tiles *= count;
+  if (p.tiled) {
+    int64_t items = 1;
+    for (int d = 0; d < p.geometry.rank; d++) {
+      int64_t count = p.geometry.size[d];
+      if (d < 2) space[n++] = count = ocl_ceil_divide(count, d == 0 ? p.tile : p.tile * p.tiles);
+      items *= count;
     }
-    ocl_kernel_size(kernel, tiles, local);
+    ocl_kernel_size(kernel, items, p.local);
   } else {
     ocl_cut cut;
-    ocl_kernel_size(kernel, ocl_geometry_cut(device, &geometry, device->vector_width, &cut), local);
-    if (by_groups) {
-      cut.chunk = of_group;
-      cut.chunks_per_row = ocl_ceil_divide(geometry.size[0], of_group);
-      cut.chunks = ocl_geometry_elements(&geometry) / geometry.size[0] * cut.chunks_per_row;
-      ocl_kernel_size(kernel, cut.chunks * (int64_t)local, local);
+    ocl_kernel_size(kernel, ocl_geometry_cut(device, &p.geometry, device->vector_width, &cut), p.local);
+    if (p.by_groups) {
+      cut.chunk = p.of_group;
+      cut.chunks_per_row = ocl_ceil_divide(p.geometry.size[0], p.of_group);
+      cut.chunks = ocl_geometry_elements(&p.geometry) / p.geometry.size[0] * cut.chunks_per_row;
+      ocl_kernel_size(kernel, cut.chunks * (int64_t)p.local, p.local);
     }
     memcpy(space + n, &cut, sizeof cut);
     n += 4;

@@ -43,7 +43,8 @@ KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
   }
 }
 
-/* The target runs along dimension 0, the source along dimension 1: a work-item turns a tile of TILE x TILE. */
+/* The target runs along dimension 0, the source along dimension 1: a work-item turns TILES tiles of TILE x TILE, which lie
+ * side by side in the source. Where the head defines SQUARE, one is as wide as a vector and is turned in registers. */
 #if RANK > 1
 typedef struct {
   long size[RANK];
@@ -54,13 +55,32 @@ typedef struct {
 
 #ifndef TILE
 #define TILE 4
+#define TILES 1
 #endif
+
+static void turn_tile(__global RAW(D) *to, __global const RAW(D) *from, long stride_to, long stride_from) {
+#ifdef SQUARE
+  SQUARE lanes[TILE];
+  for (int r = 0; r < TILE; r++) lanes[r] = VLOAD(from + r * stride_from);
+  turn_square(lanes);
+  for (int c = 0; c < TILE; c++) VSTORE(lanes[c], to + c * stride_to);
+#else
+  RAW(D) lanes[TILE][TILE];
+  for (int r = 0; r < TILE; r++) {
+    for (int c = 0; c < TILE; c++) lanes[c][r] = from[r * stride_from + c];
+  }
+  for (int c = 0; c < TILE; c++) {
+    for (int r = 0; r < TILE; r++) to[c * stride_to + r] = lanes[c][r];
+  }
+#endif
+}
 
 KERNEL transpose(PLACE(out), CONST_PLACE(in), tiled_space shape) {
   long tile = get_global_id(0), i = tile % shape.tiles[0] * TILE, outer = tile / shape.tiles[0];
-  long j = outer % shape.tiles[1] * TILE;
+  long j = outer % shape.tiles[1] * (TILE * TILES);
   outer /= shape.tiles[1];
-  long at_to = shape.start[0] + i + j * shape.stride[0].along[1], at_from = shape.start[1] + i * shape.stride[1].along[0] + j;
+  long stride_to = shape.stride[0].along[1], stride_from = shape.stride[1].along[0];
+  long at_to = shape.start[0] + i + j * stride_to, at_from = shape.start[1] + i * stride_from + j;
   for (int d = 2; d < RANK; d++) {
     long place = outer % shape.size[d];
     outer /= shape.size[d];
@@ -70,19 +90,13 @@ KERNEL transpose(PLACE(out), CONST_PLACE(in), tiled_space shape) {
   if (outer > 0) return; /* beyond the last tile */
   __global RAW(D) *to = POINTER(D, out) + at_to;
   __global const RAW(D) *from = CONST_POINTER(D, in) + at_from;
-  long stride_to = shape.stride[0].along[1], stride_from = shape.stride[1].along[0];
-  if (i + TILE <= shape.size[0] && j + TILE <= shape.size[1]) {
-    RAW(D) lanes[TILE][TILE];
-    for (int r = 0; r < TILE; r++) {
-      for (int c = 0; c < TILE; c++) lanes[c][r] = from[r * stride_from + c];
-    }
-    for (int c = 0; c < TILE; c++) {
-      for (int r = 0; r < TILE; r++) to[c * stride_to + r] = lanes[c][r];
-    }
-    return;
+  const long rows = min((long)TILE, shape.size[0] - i), columns = min((long)(TILE * TILES), shape.size[1] - j);
+  long c = 0;
+  if (rows == TILE) {
+    for (; c + TILE <= columns; c += TILE) turn_tile(to + c * stride_to, from + c, stride_to, stride_from);
   }
-  for (long c = 0; c < TILE && j + c < shape.size[1]; c++) {
-    for (long r = 0; r < TILE && i + r < shape.size[0]; r++) to[c * stride_to + r] = from[r * stride_from + c];
+  for (; c < columns; c++) {
+    for (long r = 0; r < rows; r++) to[c * stride_to + r] = from[r * stride_from + c];
   }
 }
 #endif
