@@ -1,6 +1,6 @@
-/* A square of VEC vectors, of values where the head defines no other SQUARE, turned in registers: vector i then holds lane i of all. Each round puts the lanes of a vector
- * and of the one half a square below it in turn, which rotates the bits of an element's number by one; after as many rounds
- * as a lane's number has bits, row and column have changed places. */
+/* A square of VEC vectors, of values where the head defines no other SQUARE, turned in registers: vector i then holds lane
+ * i of all. Each round puts the lanes of a vector and of the one half a square below it in turn, which rotates the bits of
+ * an element's number by one; after as many rounds as a lane's number has bits, row and column have changed places. */
 #ifndef SQUARE
 #define SQUARE VT
 #endif
