@@ -84,7 +84,8 @@ static bool cf_judge_status(const cf_attempt *s, graft_status status, const cf_s
                  spoilt->name, (long long)spoilt->at);
 }
 
-/* Several ops that compose one may fail each, and each wait tells one failure. What a stream tells for ever is red below. */
+/* Several ops that compose one may fail each, and each wait tells one failure. What a stream tells for ever is red
+ * below. */
 static void cf_wait_out(graft_rt_device *device) {
   enum { FAILURES_MOST = 8 };
   graft_status status = GRAFT_OUT_OF_RANGE;
