@@ -184,6 +184,43 @@ DEFINE_TOTAL(total_max, larger)
     total += sum_of_blocks;                                                          \
   }
 
+/* Two sums at once, each as SUM has it, of values that are made of the same elements: `given` declares what both are made
+ * of, which is then read once, and a line's two sources come from memory side by side. */
+#ifdef ROWS
+#define SUM_BOTH_BLOCK(sum, other_sum, i, n, block, block_end, given, value, other)                        \
+  {                                                                                                        \
+    VT part = (VT)0, part_2 = (VT)0, other_part = (VT)0, other_part_2 = (VT)0;                             \
+    long from = block;                                                                                     \
+    for (; from + 2 * STEP <= (block_end); from += 2 * STEP) {                                             \
+      const int n = VEC;                                                                                   \
+      long i = from + (long)get_local_id(0) * VEC;                                                         \
+      { given; part += value; other_part += other; }                                                       \
+      i += STEP;                                                                                           \
+      { given; part_2 += value; other_part_2 += other; }                                                   \
+    }                                                                                                      \
+    EACH(i, n, from, block_end, given; part += only(value, n, 0); other_part += only(other, n, 0));        \
+    sum += part + part_2;                                                                                  \
+    other_sum += other_part + other_part_2;                                                                \
+  }
+#else
+#define SUM_BOTH_BLOCK(sum, other_sum, i, n, block, block_end, given, value, other)                        \
+  {                                                                                                        \
+    VT part = (VT)0, other_part = (VT)0;                                                                   \
+    EACH(i, n, block, block_end, given; part += (value); other_part += (other));                           \
+    sum += part;                                                                                           \
+    other_sum += other_part;                                                                               \
+  }
+#endif
+#define SUM_BOTH(total, other_total, i, n, size, given, value, other)                                      \
+  for (long stretch = 0; stretch < (size); stretch += STRETCH) {                                           \
+    VT sum_of_blocks = (VT)0, other_of_blocks = (VT)0;                                                     \
+    for (long block = stretch; block < min(stretch + STRETCH, size); block += BLOCK)                       \
+      SUM_BOTH_BLOCK(sum_of_blocks, other_of_blocks, i, n, block, min(block + BLOCK, size), given, value,  \
+                     other)                                                                                \
+    total += sum_of_blocks;                                                                                \
+    other_total += other_of_blocks;                                                                        \
+  }
+
 /* Where the lines of a unit begin, and how many lanes they have. */
 static long unit_start(lines space, long unit) {
 #ifdef ROWS

@@ -53,15 +53,14 @@ KERNEL gradient(PLACE(out), PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad
     EACH_SEGMENT(s, segment, place, shape) {
 #ifdef ALONG
 #ifndef FIXED
-      SUM(all, i, n, space.size, get_value(g + segment + AT(space, i), n) * WEIGHT(weights, (VT)0, i, n))
-      SUM(all_units, i, n, space.size, get_value(g + segment + AT(space, i), n) * WEIGHT(weights, (VT)0, i, n) *
-          ((get_value(x + segment + AT(space, i), n) - mean) * rstd))
+      SUM_BOTH(all, all_units, i, n, space.size,
+               VT weighted = get_value(g + segment + AT(space, i), n) * WEIGHT(weights, (VT)0, i, n), weighted,
+               weighted * ((get_value(x + segment + AT(space, i), n) - mean) * rstd))
 #endif
 #else
       VT some = (VT)0, some_units = (VT)0, w = of_segment(weights, place, shape, s);
-      SUM(some, i, n, space.size, get_value(g + segment + AT(space, i), n))
-      SUM(some_units, i, n, space.size, get_value(g + segment + AT(space, i), n) *
-          ((get_value(x + segment + AT(space, i), n) - mean) * rstd))
+      SUM_BOTH(some, some_units, i, n, space.size, VT gradient = get_value(g + segment + AT(space, i), n), gradient,
+               gradient * ((get_value(x + segment + AT(space, i), n) - mean) * rstd))
       all += some * WEIGHT(weights, w, 0, n);
       all_units += some_units * WEIGHT(weights, w, 0, n);
       plain += some;
@@ -119,9 +118,8 @@ KERNEL column_sums(PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_
     __global const RAW(D) *g = CONST_POINTER(D, grad) + start;
     __global const RAW(D) *x = CONST_POINTER(D, in) + start;
     VT sum = (VT)0, sum_units = (VT)0;
-    SUM(sum, i, n, size, get_value(g + AT(space, i), n))
-    SUM(sum_units, i, n, size, get_value(g + AT(space, i), n) *
-        ((get_value(x + AT(space, i), n) - get_statistic(mean + row + i, 1)) * get_statistic(rstd + row + i, 1)))
+    SUM_BOTH(sum, sum_units, i, n, size, VT gradient = get_value(g + AT(space, i), n), gradient, gradient *
+             ((get_value(x + AT(space, i), n) - get_statistic(mean + row + i, 1)) * get_statistic(rstd + row + i, 1)))
     put_sum(POINTER(D_SUM, bias_out) + range * space.inner + column, sum, n);
     put_sum(POINTER(D_SUM, weight_out) + range * space.inner + column, sum_units, n);
   }
