@@ -95,8 +95,9 @@ typedef struct way {
   calls_fn calls;
   const void *what;
   uint32_t ninputs, noutputs, grouped_nodes, groups;
-  bool at_least; /* so many nodes or more, in any number of groups */
-  uint64_t seed; /* of the generator before each of the two ways; 0: they draw nothing */
+  bool at_least;      /* so many nodes or more, in any number of groups */
+  uint64_t seed;      /* of the generator before each of the two ways; 0: they draw nothing */
+  const char *passes; /* of the graph; NULL: all but the one that makes equal calls one */
 } way;
 
 static inline graft_graph_exec *compiled(const way *w, graft_tensor **in) {
@@ -111,7 +112,7 @@ static inline graft_graph_exec *compiled(const way *w, graft_tensor **in) {
   OK(graft_graph_record_end(graph));
   sweep();
   for (uint32_t i = 0; i < w->noutputs; i++, name[0]++) OK(graft_graph_output(graph, name, out[i]));
-  OK(graft_graph_compile(graph, device, "-cse", &exec));
+  OK(graft_graph_compile(graph, device, w->passes ? w->passes : "-cse", &exec));
   graft_graph_destroy(graph);
   release_all(out, w->noutputs);
   release_all(value, w->ninputs);

@@ -203,6 +203,43 @@ START_TEST(what_does_not_fit_runs_alone) {
 }
 END_TEST
 
+/* Two calls that give each other nothing, behind some that run alone and with others of these between them. */
+typedef struct two_calls {
+  const char *name;
+  int apart;
+  bool readers; /* of one tensor */
+  uint32_t groups;
+} two_calls;
+
+static const two_calls twos[] = {
+    {"neighbours", 1, false, 1},           {"neighbours that read one", 1, true, 1},  {"far apart", 12, false, 0},
+    {"readers of one apart", 12, true, 1}, {"readers of one far apart", 40, true, 0},
+};
+
+static graft_tensor *alone(graft_tensor *t, int count) {
+  for (int i = 0; i < count; i++) t = CALL(CUMSUM, T(t), INT(1));
+  return t;
+}
+
+static void call_two(graft_tensor **in, graft_tensor **out, const void *what) {
+  const two_calls *two = what;
+  enum { BEFORE = 4 };
+  graft_tensor *t = alone(in[0], BEFORE);
+  out[0] = retained(CALL(EXP, T(t)));
+  out[1] = retained(alone(t, two->apart - 1));
+  out[2] = retained(CALL(NEG, T(two->readers ? t : in[1])));
+}
+
+START_TEST(calls_that_need_not_each_other) {
+  if (!device) return;
+  const two_calls *two = &twos[_i];
+  const way w = {call_two, two, 2, 3, 2 * two->groups, two->groups, .passes = "-late"};
+  graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, 0, 2)};
+  compare(two->name, &w, in, in);
+  release_all(in, 2);
+}
+END_TEST
+
 /* --- several threads --- */
 
 typedef struct shared {
@@ -250,6 +287,7 @@ int main(void) {
                               ONCE(numbers_of_each_run),
                               ONCE(what_is_too_large_is_cut),
                               ONCE(what_does_not_fit_runs_alone),
+                              EACH(calls_that_need_not_each_other, ROWS(twos)),
                               ONCE(threads_run_one_on_streams_of_theirs),
                               {0}};
   return run_suite("opencl_groups", tests, (suite_options){.timeout_s = 300, .setup = open_device});

@@ -220,9 +220,9 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
  * Where both read one tensor, a kernel of both reads it once. */
 enum { NEAR = 3, NEAR_READERS = 16 };
 
-static bool belong_together(const grouping *g, uint32_t a, uint32_t b) {
-  const graft_graph_node *x = g->nodes[a].node, *y = g->nodes[b].node;
-  const uint32_t apart = a < b ? b - a : a - b;
+static bool belong_together(const grouping *g, uint32_t early, uint32_t late) {
+  const graft_graph_node *x = g->nodes[early].node, *y = g->nodes[late].node;
+  const uint32_t apart = late - early;
   if (apart <= NEAR) return true;
   if (apart <= NEAR_READERS && share(x->reads, x->read_count, y->reads, y->read_count)) return true;
   return share(x->writes, x->write_count, y->reads, y->read_count) ||
@@ -230,9 +230,10 @@ static bool belong_together(const grouping *g, uint32_t a, uint32_t b) {
          share(x->writes, x->write_count, y->writes, y->write_count);
 }
 
+/* Members have joined in the graph's order: n stands behind them all. */
 static bool is_wanted(const grouping *g, uint32_t n) {
   for (int i = 0; i < g->nmembers; i++) {
-    if (belong_together(g, n, g->members[i])) return true;
+    if (belong_together(g, g->members[i], n)) return true;
   }
   return g->nmembers == 0;
 }
