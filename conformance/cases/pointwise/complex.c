@@ -128,6 +128,9 @@ static void cf_l_complex_tanh_backward(const cf_check *k, uint32_t out, long dou
 /* Inputs are on no branch cut: which side a rounded one is on would be open. */
 #define CF_OF_COMPLEX(name, rule, flags, ...) \
   { "aten::" name, CF_ONE_COMPLEX(""), CF_COMPLEX, rule, CF_NONZERO, flags, __VA_ARGS__ }
+/* Far from 0 in each direction, where one of two exponentials is all that counts, or none does. */
+#define CF_FAR_COMPLEX(name, rule) \
+  { "aten::" name, CF_TEXTS("m T[33,17]<-80..80"), CF_COMPLEX, rule, CF_VALUES, 0, CF_G_NONE }
 #define CF_PAIR(name, limit_, domain)                                                                            \
   {                                                                                                              \
     "aten::" name, CF_TEXTS("m T[33,17] T[33,17]", "m T[] T[]", "m T[0] T[0]"), CF_COMPLEX, CF_R_CUSTOM(limit_), \
@@ -159,6 +162,16 @@ static const cf_op cf_complex_ops[] = {
     CF_OF_COMPLEX("sigmoid", CF_R_CUSTOM(cf_l_gate), CF_INPLACE, CF_G_CUSTOM(cf_t_sigmoid, 60)),
     CF_OF_COMPLEX("silu", CF_R_CUSTOM(cf_l_gated), CF_INPLACE, CF_G_CUSTOM(cf_t_silu, 80)),
     CF_OF_COMPLEX("sinc", CF_R_CUSTOM(cf_l_complex_sinc), 0, CF_G_NONE),
+    CF_FAR_COMPLEX("exp", CF_R_ULPS(8)),
+    CF_FAR_COMPLEX("expm1", CF_R_ULPS(26)),
+    CF_FAR_COMPLEX("sin", CF_R_ULPS(9)),
+    CF_FAR_COMPLEX("cos", CF_R_ULPS(9)),
+    CF_FAR_COMPLEX("sinh", CF_R_ULPS(9)),
+    CF_FAR_COMPLEX("cosh", CF_R_ULPS(9)),
+    CF_FAR_COMPLEX("tan", CF_R_ULPS(40)),
+    CF_FAR_COMPLEX("tanh", CF_R_ULPS(40)),
+    CF_FAR_COMPLEX("sigmoid", CF_R_CUSTOM(cf_l_gate)),
+    CF_FAR_COMPLEX("silu", CF_R_CUSTOM(cf_l_gated)),
     CF_PAIR("logaddexp", cf_l_complex_logaddexp, CF_NONZERO),
     CF_PAIR("sigmoid_backward", cf_l_complex_sigmoid_backward, CF_VALUES),
     CF_PAIR("tanh_backward", cf_l_complex_tanh_backward, CF_VALUES),
