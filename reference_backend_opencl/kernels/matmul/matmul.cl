@@ -51,6 +51,7 @@ static void put(__global RAW(D_TO) * at, long stride, int n, VT v) {
 
 #ifdef ADDEND
 static VT get(__global const RAW(D) * at, long stride, int n) {
+  if (stride == 1 && n >= VEC) return LOAD(D, __global, at);
   RAW(D) lanes[VEC];
   for (int j = 0; j < VEC; j++) lanes[j] = at[j < n ? j * stride : 0];
   return LOAD(D, __private, lanes);
