@@ -25,6 +25,7 @@ GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: 
     "test_opencl_draws": ("pointwise",),
     "test_opencl_sums": ("scan", "reduction", "matmul"),
     "test_opencl_large": ("pointwise", "shape"),
+    "test_opencl_turn": ("matmul",),
     "test_opencl_groups": ("pointwise",),
     "test_opencl_chains": ("pointwise", "optimizer"),
 }
@@ -120,17 +121,24 @@ def families_of_shared(tree, path):
     return sorted({file.relative_to(kernels).parts[0] for file in kernels.glob("*/*.c") if named.search(file.read_text())} - {"core"})
 
 
+# Of what #ifdef asks about: whose the lines under it are, and whose those under its #else.
+BRANCHES = {"IS_CPU": ("cpu", "gpu"), "WARPS": ("nvidia", None), "SUM_BY_WARPS": ("nvidia", None)}
+NEVER_MEETS = {None: ["nvidia"], "cpu": ["gpu", "nvidia"], "gpu": ["cpu"]}  # where none is named it is a processor
+
+
 def has_line(device, text, line):
-    """Whether a device's kernels may have a line of OpenCL, counted from 1: what stands under IS_CPU is none of a GPU's."""
-    open_ifs = []  # of each #if around it: whether its branch is that of CPUs, of others, or asks something else
+    """Whether a device's kernels may have a line of OpenCL, counted from 1: what stands under IS_CPU is none of a GPU's,
+    and what stands under WARPS is NVIDIA's alone. A processor that no one has named runs kernels of both kinds."""
+    open_ifs = []  # of each #if around it: whose its branch is, and whose the other one
     for words in (source.split() for source in text.split("\n")[:line]):
         if words[:1] in (["#ifdef"], ["#ifndef"], ["#if"]):
-            open_ifs.append({"#ifdef": "cpu", "#ifndef": "gpu"}.get(words[0]) if words[1:2] == ["IS_CPU"] else None)
+            own, other = BRANCHES.get(" ".join(words[1:2]), (None, None))
+            open_ifs.append({"#ifdef": (own, other), "#ifndef": (other, own)}.get(words[0], (None, None)))
         elif words[:1] == ["#else"] and open_ifs:
-            open_ifs[-1] = {"cpu": "gpu", "gpu": "cpu"}.get(open_ifs[-1])
+            open_ifs[-1] = open_ifs[-1][::-1]
         elif words[:1] == ["#endif"] and open_ifs:
             open_ifs.pop()
-    return not device or {"cpu": "gpu", "gpu": "cpu"}.get(device) not in open_ifs
+    return not any(own in NEVER_MEETS[device] for own, _ in open_ifs)
 
 
 def expect_of(level):
@@ -294,7 +302,8 @@ class Graft:
                 self.opencl("expect", "smoke", smoke, True)]
 
     def cases_of_both(self, levels):
-        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it."""
+        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it;
+        then with a buffer for each tensor, as no tensors share one then."""
         checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
                   for level, options in levels for kernels in ("cpu", "gpu")]

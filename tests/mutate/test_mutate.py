@@ -513,6 +513,13 @@ class Checks(unittest.TestCase):
         self.assertEqual("".join(text.split("\n")[line - 1] for line in met), "adef")
         self.assertTrue(plan.has_line(None, text, 3))
 
+    def test_lines_that_only_warps_have(self):
+        text = "a\n#ifdef WARPS\nb\n#else\nc\n#endif\n#ifdef SUM_BY_WARPS\nd\n#endif\ne"
+        lines = text.split("\n")
+        for device, expected in ((None, "ace"), ("cpu", "ace"), ("gpu", "abcde")):
+            met = [name for line, name in enumerate(lines, 1) if name.isalpha() and plan.has_line(device, text, line)]
+            self.assertEqual("".join(met), expected)
+
     def test_files_for_nvidia_are_met_there_alone(self):
         mutant = {"path": "reference_backend_opencl/kernels/matmul/nvidia.cl", "line": 1}
         self.assertFalse(plan.Graft("tree", "build").meets(mutant, "a"))
@@ -555,7 +562,7 @@ class Checks(unittest.TestCase):
                 return {check.name for check in tests(path)} & set(plan.GROUP_TESTS)
 
             self.assertEqual(groups("fft/fft.c"), set())
-            self.assertEqual(groups("matmul/tiles.cl"), {"test_opencl_epilogues", "test_opencl_sums"})
+            self.assertEqual(groups("matmul/tiles.cl"), {"test_opencl_epilogues", "test_opencl_sums", "test_opencl_turn"})
             self.assertEqual(groups("core/direct.c"), set(plan.GROUP_TESTS))
             failures = next(check for check in tests("fft/fft.c") if check.name == plan.FAILURES)
             self.assertEqual(failures.command[1:], ["fft"])
