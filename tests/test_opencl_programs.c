@@ -42,7 +42,8 @@ static const char *const sharing[][CALLS_MAX] = {
     {"aten::mul.Tensor c64[3] f32[3]"},
 };
 
-/* How many the call takes; those that make its operands do not count. */
+/* How many the call takes; those that make its operands do not count. It is waited for: a process that ends while PoCL
+ * compiles what was launched may crash in its exit handlers. */
 static uint64_t programs_of(const char *line) {
   txt_call call;
   graft_tensor *out = NULL;
@@ -50,6 +51,7 @@ static uint64_t programs_of(const char *line) {
   OK(txt_make(&call, device, fill, NULL));
   const uint64_t before = programs();
   OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+  OK(graft_device_synchronize(device));
   graft_tensor_release(out);
   txt_free(&call);
   return programs() - before;
