@@ -93,17 +93,20 @@ static VT exact_mod(VT a, VT b) {
   }
   return valid ? copysign(r, a) : a * b / (a * b);
 }
-/* Lanes far from 0 are done apart: one of them sends a whole vector of PoCL's down a path that is wrong near 0. */
-#define APART(name, a)                                           \
+/* Lanes far from 0 are the driver's, and done apart: one of them sends a whole vector of PoCL's down a path that is wrong
+ * near 0. Where a lane is far, `near` may be anything. */
+#define APART(name, a, most, near)                               \
   {                                                              \
-    VM is_far = fabs(a) > (VT)100;                               \
-    VT near_result = name(is_far ? (VT)0 : a);                   \
+    VM is_far = fabs(a) > (VT)(most);                            \
+    VT near_result = near;                                       \
     if (!SOME(is_far)) return near_result;                       \
     return is_far ? name(is_far ? a : (VT)100000) : near_result; \
   }
+#define DRIVER_MOST 100
+#define OF_DRIVER(name, a) name(fabs(a) > (VT)DRIVER_MOST ? (VT)0 : a)
 #ifdef IS_DOUBLE
-static VT apart_sin(VT a) APART(sin, a)
-static VT apart_cos(VT a) APART(cos, a)
+static VT apart_sin(VT a) APART(sin, a, DRIVER_MOST, OF_DRIVER(sin, a))
+static VT apart_cos(VT a) APART(cos, a, DRIVER_MOST, OF_DRIVER(cos, a))
 #else
 /* sin of a size, which is a quarter turn behind cos: of `quarters` 0 and 1. Right to 0.9 ulp up to NEAR_MOST. What is left
  * of the size once quarter turns are taken off has two parts: the first product is taken off exactly, as what remains is a
@@ -126,23 +129,11 @@ static VT near_wave(VT size, uint quarters) {
   return AS(CT, AS(UT, wave) ^ (count & 2u) << 30);
 }
 
-/* Lanes beyond are the driver's. */
-static VT apart_sin(VT a) {
-  VT size = fabs(a);
-  VM is_far = size > (VT)NEAR_MOST;
-  VT wave = AS(CT, AS(UT, near_wave(size, 0)) ^ (AS(UT, a) & 0x80000000u));
-  if (!SOME(is_far)) return wave;
-  return is_far ? sin(is_far ? a : (VT)100000) : wave;
-}
-static VT apart_cos(VT a) {
-  VT size = fabs(a);
-  VM is_far = size > (VT)NEAR_MOST;
-  VT wave = near_wave(size, 1);
-  if (!SOME(is_far)) return wave;
-  return is_far ? cos(is_far ? a : (VT)100000) : wave;
-}
+#define SIGN_OF(a) (AS(UT, a) & 0x80000000u)
+static VT apart_sin(VT a) APART(sin, a, NEAR_MOST, AS(CT, AS(UT, near_wave(fabs(a), 0)) ^ SIGN_OF(a)))
+static VT apart_cos(VT a) APART(cos, a, NEAR_MOST, near_wave(fabs(a), 1))
 #endif
-static VT apart_tan(VT a) APART(tan, a)
+static VT apart_tan(VT a) APART(tan, a, DRIVER_MOST, OF_DRIVER(tan, a))
 
 static VT python_mod(VT a, VT b) {
   VT r = exact_mod(a, b);
