@@ -235,31 +235,31 @@ SEEN size_t fwrite(const void *from, size_t bytes, size_t count, FILE *file) {
 
 static atomic_long misuses;
 
-#define KEPT(name)                   \
-  static __typeof__(&name) function; \
-  if (!function) function = NEXT(name)
+#define KEPT(next, name)         \
+  static __typeof__(&name) next; \
+  if (!next) next = NEXT(name)
 
 SEEN int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *how) {
-  KEPT(pthread_mutex_init);
-  if (how || !is_backend(CALLER)) return function(lock, how);
+  KEPT(next, pthread_mutex_init);
+  if (how || !is_backend(CALLER)) return next(lock, how);
   pthread_mutexattr_t checked;
   pthread_mutexattr_init(&checked);
   pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
-  int error = function(lock, &checked);
+  int error = next(lock, &checked);
   pthread_mutexattr_destroy(&checked);
   return error;
 }
 
 SEEN int pthread_mutex_lock(pthread_mutex_t *lock) {
-  KEPT(pthread_mutex_lock);
-  int error = function(lock);
+  KEPT(next, pthread_mutex_lock);
+  int error = next(lock);
   if (error && is_backend(CALLER)) atomic_fetch_add(&misuses, 1);
   return error;
 }
 
 SEEN int pthread_mutex_unlock(pthread_mutex_t *lock) {
-  KEPT(pthread_mutex_unlock);
-  int error = function(lock);
+  KEPT(next, pthread_mutex_unlock);
+  int error = next(lock);
   if (error && is_backend(CALLER)) atomic_fetch_add(&misuses, 1);
   return error;
 }

@@ -100,13 +100,12 @@ static bool cf_range_run(cf_attempt *s, int run, const cf_spoilt *spoilt) {
   if (run) s->zone = 0;
   bool ok = cf_attempt_prepare(s, run, outs);
   graft_status status = ok ? cf_attempt_call(s, outs) : GRAFT_OK;
-  if (ok && s->absent)
+  if (ok && s->absent) {
     ok = cf_has_no_way(s->result);
-  else
-    ok = ok && cf_judge_status(s, status, spoilt);
-  if (ok && !s->absent) {
+  } else if (ok) {
+    ok = cf_judge_status(s, status, spoilt);
     cf_wait_out(s->backend->device);
-    ok = cf_attempt_collect(s, run, outs);
+    ok = ok && cf_attempt_collect(s, run, outs);
   }
   cf_attempt_release(s, outs);
   return ok;

@@ -15,7 +15,8 @@ def files_of(root):
     """The files of the tree, those that nobody has added yet, too, by git or, where it is a copy without git, by what lies
     there."""
     if (root / ".git").exists():
-        listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                                check=True, capture_output=True, text=True).stdout
         return [name for name in listed.split("\0") if name and (root / name).is_file()]
     return list(files_below(root))
 

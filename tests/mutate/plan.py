@@ -118,7 +118,8 @@ def families_of_shared(tree, path):
         return []
     named = re.compile(rf'[" ]{name[1]}[" ]')
     kernels = Path(tree, "reference_backend_opencl/kernels")
-    return sorted({file.relative_to(kernels).parts[0] for file in kernels.glob("*/*.c") if named.search(file.read_text())} - {"core"})
+    families = {file.parent.name for file in kernels.glob("*/*.c") if named.search(file.read_text())}
+    return sorted(families - {"core"})
 
 
 # Of what #ifdef asks about: whose the lines under it are, and whose those under its #else.
@@ -226,7 +227,7 @@ class Graft:
         """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
         others what kills most."""
         family = family_of(path)
-        of_family = ["--family", family] if family else []
+        of_family, alone_of = (["--family", family], [family]) if family else ([], [])  # of the suite, and of tests
         # Of mustpass. What families share meets many ops in a part of it, and so does what the largest family's ops share.
         most = [*of_family, *(["--shard", "1/8"] if family in (None, LARGEST) else [])]
         shared = families_of_shared(self.tree, path)
@@ -238,7 +239,7 @@ class Graft:
         # A row of the pointwise table is one op's, a function in front of its kernels that of some.
         ops = reach.ops_of(self.tree, path, line) if line and kind_of(path) in ("cl", "table") else None
         cases = self.opencl_cases(of_family, ["--op", reach.globs_of(ops)] if ops else most, few=ops is not None)
-        claims = self.tests([CLAIMS], *([family] if family else []))
+        claims = self.tests([CLAIMS], *alone_of)
         if self.device:
             return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
@@ -248,7 +249,7 @@ class Graft:
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         # What keeps programs is none of the code of families.
         alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
-        failures = [] if path.endswith(".cl") else self.tests([FAILURES], *([family] if family else []))
+        failures = [] if path.endswith(".cl") else self.tests([FAILURES], *alone_of)
         if Path(path).stem.startswith("fused"):
             return [*groups, *cases[:2], *claims, *cases[2:], *alone, *failures]
         return [*cases[:2], *claims, *cases[2:], *alone, *failures, *groups]
@@ -302,8 +303,8 @@ class Graft:
                 self.opencl("expect", "smoke", smoke, True)]
 
     def cases_of_both(self, levels):
-        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it;
-        then with a buffer for each tensor, as no tensors share one then."""
+        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it,
+        where each tensor has a buffer of its own, too."""
         checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
                               environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
                   for level, options in levels for kernels in ("cpu", "gpu")]
