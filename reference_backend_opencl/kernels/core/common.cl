@@ -41,6 +41,13 @@
  * and work-groups on several threads then share it. */
 #define INLINED __attribute__((always_inline))
 
+/* Where p points is read soon. OpenCL C's own prefetch does nothing on a CPU. */
+#ifdef LIB_PREFETCH
+#define PREFETCH(p) LIB_PREFETCH(p)
+#else
+#define PREFETCH(p)
+#endif
+
 /* A constant of the compute type. */
 #ifdef IS_DOUBLE
 #define K(x) x

@@ -305,3 +305,5 @@ LIB_ROUNDED_HALVES(__global) LIB_ROUNDED_HALVES(__local) LIB_ROUNDED_HALVES(__pr
   type LIB_WRITER atomic_cmpxchg(volatile space type *, type, type);
 LIB_ATOMICS(int, __global) LIB_ATOMICS(uint, __global) LIB_ATOMICS(int, __local) LIB_ATOMICS(uint, __local)
 float LIB_WRITER atomic_xchg(volatile __global float *, float);
+
+#define LIB_PREFETCH(p) __builtin_prefetch((const void *)(ulong)(p))

@@ -89,6 +89,16 @@ static VT followed(VT value, long i, long j, product p, long batch, extras more)
 #define followed(value, i, j, p, batch, more) (value)
 #endif
 
+/* Asks for what finished will read: rows are far apart, and no processor guesses where the next one is. */
+static void ahead(long i, long j, product p, long batch, extras more) {
+#ifdef ADDEND
+  PREFETCH((__global const RAW(D) *)ADDEND_OF(more) + batch * p.addend_batch + i * p.addend_row + j * p.addend_column);
+#endif
+#ifdef FOLLOWED
+  epilogue_ahead(i, j, batch, more);
+#endif
+}
+
 /* What VEC sums of row i from column j on, which lie in the matrix, become. */
 static VT finished(VT sum, long i, long j, product p, long batch, CT alpha, CT beta, extras more) {
 #ifdef ADDEND

@@ -125,6 +125,16 @@ static void finish_tile(const VT sum[TILE_M * TILE_V], long row, long column, pr
   }
 #endif
 
+/* Rows beyond the last are the last again, here too. */
+static INLINED void tile_ahead(long row, long column, product p, long batch, extras more) {
+#pragma unroll
+  for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+    for (int v = 0; v < TILE_V; v++)
+      ahead(min(row + r, p.m - 1), min(column + v * VEC, p.n - 1), p, batch, more);
+  }
+}
+
 #define SPAN 256L /* of K, in registers */
 
 /* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
@@ -150,6 +160,7 @@ KERNEL_OF(1, 1) multiply(
 #pragma unroll
       for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
     }
+    if (k_end == p.k) tile_ahead(row, panel_n * TILE_N, p, batch, EXTRAS);
     /* Sums of a span are added to those of the others: rounding errors grow with the longer of the two, not with K. */
     VT total[TILE_M][TILE_V];
     bool many = k_end - k_begin > SPAN;
@@ -244,6 +255,7 @@ KERNEL_OF(1, 1) multiply_at_once(
 #pragma unroll
       for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
     }
+    tile_ahead(row, column, p, batch, EXTRAS);
     __global const RAW(D) *from = a;
     for (long k = 0; k < p.k;) {
       const long stop = min(k + SPAN, p.k);

@@ -36,9 +36,9 @@ static void write_types(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "numbers given;\nfollow_space shape;\n} extras;\n");
 }
 
-/* Rows of operands, from their first columns on. */
-static void write_rows(ocl_text *text, const ocl_fused_kernel *k) {
-  for (int i = 0; i < k->geometry.operands; i++) {
+/* Rows of operands from the first one on, from their first columns on. */
+static void write_rows(ocl_text *text, const ocl_fused_kernel *k, int first) {
+  for (int i = first; i < k->geometry.operands; i++) {
     const bool out = i < k->noutputs;
     const int at = out ? i : i - k->noutputs;
     if (i == k->main_output) continue;
@@ -59,6 +59,17 @@ static void write_access(ocl_text *text, const ocl_fused_kernel *k, int operand)
                out ? "out" : "in", at, operand, operand);
 }
 
+/* What a vector will read is asked for while its sums are made. */
+static void write_ahead(ocl_text *text, const ocl_fused_kernel *k) {
+  ocl_text_add(text,
+               "static void epilogue_ahead(long line, long column, long batch, extras more) {\n"
+               "const follow_space shape = more.shape;\n");
+  write_rows(text, k, k->noutputs);
+  for (int i = 0; i < k->ninputs; i++)
+    ocl_text_add(text, "PREFETCH(row_in_%d + shape.column[%d] * column);\n", i, k->noutputs + i);
+  ocl_text_add(text, "}\n");
+}
+
 static void write_function(ocl_text *text, const ocl_fused_kernel *k) {
   const char *to = dtype_of(k, true, k->main_output)->name;
   ocl_text_add(text,
@@ -67,7 +78,7 @@ static void write_function(ocl_text *text, const ocl_fused_kernel *k) {
                "const numbers given = more.given;\nconst follow_space shape = more.shape;\n",
                to, k->values[k->product_value].dtype->name);
   for (int v = 0; v < k->nvalues; v++) ocl_fused_declare(text, k, v, 0);
-  write_rows(text, k);
+  write_rows(text, k, 0);
   ocl_fused_add_value(text, k, k->product_value, 0);
   ocl_text_add(text, " = LANES_AT(sums);\n");
   for (int i = 0; i < k->ninputs; i++) write_access(text, k, k->noutputs + i);
@@ -85,6 +96,7 @@ static void write_function(ocl_text *text, const ocl_fused_kernel *k) {
 void ocl_fused_write_follower(ocl_text *text, const ocl_fused_kernel *k) {
   ocl_text_add(text, "%s", ocl_kernel_source("pointwise/fused"));
   write_types(text, k);
+  write_ahead(text, k);
   write_function(text, k);
 }
 
