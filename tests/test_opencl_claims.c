@@ -35,11 +35,19 @@ static void setup(void) {
 
 /* ---- what the file expects ---- */
 
-/* A bool and a small integer may reach a slot as an i64. */
-static bool is_claimed(const graft_op_caps *caps, graft_dtype dtype) {
-  uint64_t claimed = caps->input_dtypes | caps->output_dtypes;
-  if (!claimed || claimed & dt_bit(dtype)) return true;
-  return dt_is_integral(dtype, true) && claimed & dt_bit(GRAFT_I64);
+static bool takes_tensors(const op_schema *schema) {
+  for (int i = 0; i < schema->nargs; i++) {
+    if (schema->args[i].kind == OPK_TENSOR || schema->args[i].kind == OPK_TENSORS) return true;
+  }
+  return false;
+}
+
+/* Among what it takes; what takes no tensor says what it gives. A set that is empty claims nothing: the host has to ask
+ * the slot. A bool and a small integer may reach a slot as an i64. */
+static bool is_claimed(const op_schema *schema, const graft_op_caps *caps, graft_dtype dtype) {
+  uint64_t claimed = takes_tensors(schema) ? caps->input_dtypes : caps->output_dtypes;
+  if (schema->nrets && !caps->output_dtypes) return false;
+  return claimed & dt_bit(dtype) || (dt_is_integral(dtype, true) && claimed & dt_bit(GRAFT_I64));
 }
 
 static graft_dtype dtype_named(const char *name) {
@@ -63,7 +71,7 @@ static int judge_line(char *line) {
     fprintf(stderr, "%s: its slot is gone\n", name);
     return 1;
   }
-  if (is_claimed(&caps, dtype_named(dtype))) return 0;
+  if (is_claimed(schema, &caps, dtype_named(dtype))) return 0;
   fprintf(stderr, "%s: no longer claims %s\n", name, dtype);
   return 1;
 }
