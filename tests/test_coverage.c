@@ -190,6 +190,8 @@ static struct said {
 static void note_value(struct said *s, const op_arg *arg, uint32_t a, const graft_value *given) {
   bool absent = given->kind == GRAFT_VALUE_NONE;
   const graft_value *v = absent && arg->fallback ? arg->fallback : given;
+  /* What asks for truths says nothing of conversions. */
+  if (v->kind == GRAFT_VALUE_DTYPE && v->as.dtype == GRAFT_BOOL) return;
   *(absent ? &s->absent : &s->given) |= UINT64_C(1) << a;
   if (arg->kind == OPK_BOOL && v->kind == GRAFT_VALUE_BOOL) *(v->as.i ? &s->yes : &s->no) |= UINT64_C(1) << a;
   for (uint32_t w = 0; v->kind == GRAFT_VALUE_STR && arg->strings && arg->strings[w]; w++)
@@ -245,14 +247,22 @@ static int lacks(const op_schema *schema, const op_arg *arg, bool lacking, const
   return 1;
 }
 
+static bool takes_tensors(const op_schema *schema) {
+  for (uint32_t a = 0; a < schema->nargs; a++) {
+    if (schema->args[a].kind == OPK_TENSOR || schema->args[a].kind == OPK_TENSORS) return true;
+  }
+  return false;
+}
+
 static int count_unsaid(const op_schema *schema, const struct said *s) {
   int wrong = 0;
   for (uint32_t a = 0; a < schema->nargs; a++) {
     const op_arg *arg = &schema->args[a];
     uint64_t bit = UINT64_C(1) << a;
-    if (arg->flags & OPA_DROPPED || arg->kind >= OPK_DTYPE) continue;
+    if (arg->flags & OPA_DROPPED || arg->kind > OPK_DTYPE) continue;
     if (arg->flags & OPA_OPTIONAL) {
-      wrong += lacks(schema, arg, !(s->absent & bit), "absent");
+      bool has_default = arg->kind != OPK_DTYPE || takes_tensors(schema); /* a program's, which cases leave alone */
+      wrong += lacks(schema, arg, has_default && !(s->absent & bit), "absent");
       wrong += lacks(schema, arg, !(s->given & bit), "given");
     }
     if (arg->kind == OPK_BOOL) {

@@ -142,6 +142,8 @@ static const cf_op cf_matmul_ops[] = {
               "m T[3,1,7] T[7,40] i32[3]=20", "m T[5,33] T[33,17] i32[4]<33!", "m T[5,129] T[129,3] i32[2]=129",
               "s T[3,5,7] T[3,7,20]", "m T[0,16] T[2,16,5] i32[2]=0"),
      CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(1)},
+    {"aten::_grouped_mm", CF_TEXTS("m T[33,16] T[3,16,17] i32[3]<33! out_dtype=T"),
+     CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_TOPIC(matmul, "matmul", cf_matmul_ops);

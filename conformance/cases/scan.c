@@ -101,6 +101,13 @@ static const cf_op cf_scan_ops[] = {
     {"aten::logcumsumexp", CF_TEXTS("m T[5001] 0", "s T[33,1037] 1"), CF_FLOATS, CF_R_CUSTOM(cf_l_logcumsumexp),
      CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::cumprod", CF_TEXTS("m T[5001] 0", "m T[127,259] 1"), CF_INTS, CF_R_EXACT, CF_NONZERO, 0, CF_G_NONE},
+    /* Elements are of the dtype that is asked for before they are added or multiplied. */
+    {"aten::cumsum", CF_TEXTS("m T[33,17] 1 dtype=f32", "m T[1025] 0 dtype=f64", "m T[13,33] 0 dtype=c64"),
+     CF_BIT(F16) | CF_BIT(BF16) | CF_BIT(I32) | CF_BIT(BOOL), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_LINEAR(1)},
+    {"aten::cumsum", CF_TEXTS("m T[33,17] 1 dtype=i64", "m T[33,17]<9 0 dtype=i16"),
+     CF_BIT(F32) | CF_BIT(I32) | CF_BIT(U8) | CF_BIT(BOOL), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::cumprod", CF_TEXTS("m T[17,13] 1 dtype=f32", "m T[17,13] 0 dtype=f64"), CF_BIT(F16) | CF_BIT(I32),
+     CF_R_CUSTOM(cf_l_cumprod), CF_NONZERO, 0, CF_G_NONE},
     {"aten::_cummax_helper",
      CF_TEXTS("m T[33,17] T[33,17] i64[33,17] 1", "m T[33,17] T[33,17] i64[33,17] 0", "m T[129] T[129] i64[129] 0"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_NONE},

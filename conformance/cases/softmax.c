@@ -144,6 +144,8 @@ static const cf_op cf_softmax_ops[] = {
     {"aten::_safe_softmax",
      CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0,3] 1", "m T[5,1] 1"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE, CF_G_CUSTOM(cf_g_softmax, 90)},
+    {"aten::_safe_softmax", CF_TEXTS("m T[33,17] 1 dtype=f32", "m T[33,17] 0 dtype=f64"), CF_BIT(F16) | CF_BIT(BF16),
+     CF_R_CUSTOM(cf_l_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0,
      CF_G_NONE},
     {"aten::_log_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax_backward),
