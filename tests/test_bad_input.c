@@ -140,6 +140,61 @@ START_TEST(refused_calls) {
 }
 END_TEST
 
+/* A call takes the numbers from `least` to `most` in the place of #. Its error names both, or says it in other words.
+ */
+typedef struct bounds {
+  const char *line, *name;
+  int64_t least, most;
+  const char *says;
+} bounds;
+
+static const bounds all_bounds[] = {
+    {"aten::grid_sampler_2d f32[1,1,3,3] f32[1,2,2,2] # 0 false", "interpolation_mode", 0, 2, NULL},
+    {"aten::grid_sampler_2d f32[1,1,3,3] f32[1,2,2,2] 0 # false", "padding_mode", 0, 2, NULL},
+    {"aten::grid_sampler_3d f32[1,1,3,3,3] f32[1,2,2,2,3] # 0 false", "interpolation_mode", 0, 1, NULL},
+    {"aten::grid_sampler_3d f32[1,1,3,3,3] f32[1,2,2,2,3] 0 # false", "padding_mode", 0, 2, NULL},
+    {"aten::topk f32[3] #", "k", 0, 3, NULL},
+    {"aten::kthvalue f32[3,5] #", "k", 1, 5, NULL},
+    {"aten::_cdist_forward f32[2,3] f32[4,3] 2 #", "compute_mode", 0, 2, NULL},
+    {"aten::_ctc_loss f32[5,1,4] i64[1,2] [5] [2] #", "blank", 0, 3, NULL},
+    {"aten::_ctc_loss f32[5,1,4] i64[1,2] [#] [0]", "input_lengths[0]", 0, 5, NULL},
+    {"aten::native_dropout f32[3] # true", "p", 0, 1, NULL},
+    {"aten::bernoulli.p f32[3] #", "p", 0, 1, NULL},
+    {"aten::unfold_backward f32[3,3] [5] 0 3 #", "step", 1, INT64_MAX, "1 or more"},
+    {"aten::linspace 0 1 #", "steps", 0, INT64_MAX, "0 or more"},
+    {"aten::histc f32[3] #", "bins", 1, INT64_MAX, "1 or more"},
+    {"aten::bincount i64[3] _ #", "minlength", 0, INT64_MAX, "0 or more"},
+    {"aten::multinomial f32[3] # true", "num_samples", 1, INT64_MAX, "1 or more"},
+    {"aten::randperm #", "n", 0, INT64_MAX, "0 or more"},
+    {"aten::polygamma # f32[3]", "n", 0, INT64_MAX, "0 or more"},
+    {"aten::mvlgamma f32[3] #", "p", 1, INT64_MAX, "1 or more"},
+    {"aten::_cdist_forward f32[2,3] f32[4,3] # _", "p", 0, INT64_MAX, "0 or more"},
+    {"aten::multi_margin_loss f32[2,3] i64[2] #", "p", 1, 2, "1 or 2"},
+    {"aten::embedding_dense_backward f32[2,3] i64[2] # -1 false", "num_weights", 0, INT64_MAX, "at least 0"},
+};
+
+static graft_status call_with(const char *line, int64_t number) {
+  char text[256];
+  const size_t before = strcspn(line, "#");
+  snprintf(text, sizeof text, "%.*s%lld%s", (int)before, line, (long long)number, line + before + 1);
+  return call_of(text, graft_device_reference(), NULL);
+}
+
+START_TEST(bounds_are_those_that_errors_name) {
+  const bounds *b = &all_bounds[_i];
+  char says[128], range[64];
+  snprintf(range, sizeof range, "%lld to %lld", (long long)b->least, (long long)b->most);
+  ck_assert_msg(!call_with(b->line, b->least), "%s at %lld: %s", b->line, (long long)b->least, graft_last_error());
+  if (b->most < INT64_MAX) ck_assert_msg(!call_with(b->line, b->most), "%s: %s", b->line, graft_last_error());
+  for (int i = 0; i < (b->most < INT64_MAX ? 2 : 1); i++) {
+    const int64_t number = i ? b->most + 1 : b->least - 1;
+    ck_assert_int_eq(call_with(b->line, number), GRAFT_INVALID_ARGUMENT);
+    snprintf(says, sizeof says, "%s is %lld; expected %s", b->name, (long long)number, b->says ? b->says : range);
+    assert_says(says);
+  }
+}
+END_TEST
+
 /* Ops whose PyTorch kernels take a given output of the result's own dtype alone; others cast into it. */
 static const char *const exact_outputs[] = {
     "aten::gather f32[3] 0 i64[3]",
@@ -494,13 +549,20 @@ START_TEST(an_ignored_index_passes) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      EACH(refused_calls, DEVICES),      EACH(given_outputs_of_another_dtype, ROWS(exact_outputs)),
-      EACH(impossible_tensors, DEVICES), EACH(index_out_of_range, DEVICES),
-      EACH(bags_in_disorder, DEVICES),   ONCE(tensors_of_another_device),
-      ONCE(devices_that_are_not_there),  EACH(out_of_memory, DEVICES),
-      ONCE(fallback_forbidden),          EACH(use_after_fork, DEVICES),
-      ONCE(no_op_has_no_name),           ONCE(unknown_texts_are_seen),
-      ONCE(an_ignored_index_passes),     {0}};
+  const suite_test tests[] = {EACH(refused_calls, DEVICES),
+                              EACH(given_outputs_of_another_dtype, ROWS(exact_outputs)),
+                              EACH(impossible_tensors, DEVICES),
+                              EACH(index_out_of_range, DEVICES),
+                              EACH(bags_in_disorder, DEVICES),
+                              ONCE(tensors_of_another_device),
+                              ONCE(devices_that_are_not_there),
+                              EACH(out_of_memory, DEVICES),
+                              ONCE(fallback_forbidden),
+                              EACH(use_after_fork, DEVICES),
+                              ONCE(no_op_has_no_name),
+                              ONCE(unknown_texts_are_seen),
+                              ONCE(an_ignored_index_passes),
+                              EACH(bounds_are_those_that_errors_name, ROWS(all_bounds)),
+                              {0}};
   return run_suite("bad input", tests, (suite_options){.timeout_s = 240});
 }
