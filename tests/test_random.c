@@ -58,6 +58,17 @@ START_TEST(known_answers) {
 }
 END_TEST
 
+/* A block has four words, the counter of blocks 64 bits and the key both halves of the seed. */
+START_TEST(words_lie_in_blocks) {
+  const graft_philox philox = {
+      .struct_size = sizeof philox, .seed = UINT64_C(0x299f31d0a4093822), .offset = 4 * UINT64_C(0x85a308dffffffff)};
+  uint32_t words[8];
+  ref_philox_block((uint32_t[]){~0u, 0x85a308d, 0, 0}, (uint32_t[]){0xa4093822, 0x299f31d0}, words);
+  ref_philox_block((uint32_t[]){0, 0x85a308e, 0, 0}, (uint32_t[]){0xa4093822, 0x299f31d0}, words + 4);
+  for (uint64_t w = 0; w < 8; w++) ck_assert_uint_eq(ref_philox_word(&philox, w), words[w]);
+}
+END_TEST
+
 /* Mean, variance and distribution of gamma variates: within 5 sigma, and Kolmogorov's statistic below what one of 20000
  * draws exceeds. */
 START_TEST(gamma_variates) {
@@ -425,7 +436,7 @@ END_TEST
 /* clang-format off */
 
 int main(void) {
-  const suite_test tests[] = {ONCE(known_answers), ONCE(uniform_from_words), ONCE(half_types_are_truncated),
+  const suite_test tests[] = {ONCE(known_answers), ONCE(words_lie_in_blocks), ONCE(uniform_from_words), ONCE(half_types_are_truncated),
                               ONCE(streams_go_on), EACH(calls_go_on_by_their_words, ROWS(drawings)),
                               ONCE(normal_by_box_muller), ONCE(permutations_are_sorted_keys),
                               ONCE(uniform_fills_in_logical_order), ONCE(dropout_keeps_below),

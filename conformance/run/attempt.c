@@ -163,7 +163,7 @@ graft_status cf_attempt_call(cf_attempt *s, graft_tensor **outs) {
   s->absent = (!joined && !status) || (s->call->c->way != DSP_ROUTE_NONE && route != (dsp_route)s->call->c->way);
   s->result->fallback |= cf_fallback_total() > before;
   graft_generator_state(graft_generator_default(device), &seed, &offset);
-  s->draws = offset - 40;
+  s->draws = offset - CF_PHILOX_OFFSET;
   return status;
 }
 

@@ -78,9 +78,9 @@ static bool cf_ask_oracle(cf_attempt *s, cf_truth *t) {
   if (status != GRAFT_OK) return cf_fail(s->result, "the oracle cannot compute it: %s", graft_last_error());
   uint64_t seed, offset;
   graft_generator_state(graft_generator_default(graft_device_reference()), &seed, &offset);
-  if (offset - 40 != s->draws)
+  if (offset - CF_PHILOX_OFFSET != s->draws)
     return cf_fail(s->result, "drew %llu random words, not %llu", (unsigned long long)s->draws,
-                   (unsigned long long)(offset - 40));
+                   (unsigned long long)(offset - CF_PHILOX_OFFSET));
   if (cf_rule_needs_absolute(rule) && floating) {
     status = cf_oracle_run(call, CF_ABSOLUTE, integers, s->nouts, t->absolute, NULL);
     t->has_absolute = true;
