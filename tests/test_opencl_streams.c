@@ -8,7 +8,9 @@
 #include "device/device.h"
 #include "suite.h"
 
+static graft_rt_device *opened;
 static graft_device *device;
+static const graft_native_handle_api *native;
 static const graft_stream_api *streams;
 static const graft_memory_api *memory;
 static graft_buffer *buffer;
@@ -16,9 +18,11 @@ static graft_buffer *buffer;
 enum { BYTES = 4096 };
 
 static void setup(void) {
-  graft_rt_device *opened = device_at(OPENCL, NULL, 0);
+  opened = device_at(OPENCL, NULL, 0);
   ck_assert_msg(opened, "%s", graft_last_error());
   between_begin();
+  const graft_plugin *plugin = &opened->backend->plugin;
+  OK(plugin->extension(plugin->self, GRAFT_EXTENSION_NATIVE_HANDLE, 1, (const void **)&native));
   device = opened->handle;
   streams = opened->backend->plugin.stream;
   memory = opened->backend->plugin.memory;
@@ -221,6 +225,48 @@ START_TEST(time_between_events) {
 }
 END_TEST
 
+/* ---- two queues of a stream ---- */
+
+static cl_command_queue queue_of(graft_stream *stream) {
+  void *handle;
+  OK(native->stream(stream, &handle));
+  return handle;
+}
+
+/* What the stream's queue is given from now on waits for the event that is returned. */
+static cl_event close_gate(graft_stream *stream) {
+  cl_context context;
+  cl_int error;
+  ck_assert(!clGetCommandQueueInfo(queue_of(stream), CL_QUEUE_CONTEXT, sizeof context, &context, NULL));
+  cl_event gate = clCreateUserEvent(context, &error);
+  ck_assert_int_eq(error, CL_SUCCESS);
+  ck_assert_int_eq(clEnqueueBarrierWithWaitList(queue_of(stream), 1, &gate, NULL), CL_SUCCESS);
+  return gate;
+}
+
+/* Commands that are timed, which go to another queue, come behind those that are not, and the other way round. */
+START_TEST(timed_commands_stay_in_order) {
+  enum { LOOKS = 10000 };
+  graft_stream *stream = new_stream(0);
+  graft_event *event = new_event(0);
+  if (_i) OK(graft_profiler_start(opened));
+  submit(stream, 1);
+  const cl_command_queue before = queue_of(stream);
+  const cl_event gate = close_gate(stream);
+  OK(_i ? graft_profiler_stop(opened) : graft_profiler_start(opened));
+  submit(stream, 2);
+  ck_assert_ptr_ne(queue_of(stream), before);
+  OK(streams->event_record(event, stream));
+  for (int i = 0; i < LOOKS; i++) ck_assert_int_eq(streams->event_query(event), GRAFT_NOT_READY);
+  ck_assert_int_eq(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  OK(streams->event_synchronize(event));
+  if (!_i) OK(graft_profiler_stop(opened));
+  clReleaseEvent(gate);
+  OK(streams->event_destroy(event));
+  OK(streams->destroy(stream));
+}
+END_TEST
+
 /* ---- what must be understood ---- */
 
 START_TEST(unknown_flags_are_refused) {
@@ -299,6 +345,7 @@ int main(void) {
                               EACH(errors_last_as_long_as_they_must, ROWS(errors)),
                               ONCE(events_say_what_their_marker_says),
                               ONCE(time_between_events),
+                              EACH(timed_commands_stay_in_order, 2),
                               ONCE(unknown_flags_are_refused),
                               ONCE(allocations_that_no_device_has_are_refused),
                               EACH(copies_arrive_where_they_belong, 12),
