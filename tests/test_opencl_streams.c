@@ -309,6 +309,25 @@ START_TEST(allocations_that_no_device_has_are_refused) {
 }
 END_TEST
 
+/* What the host writes there arrives on the device, and what comes from the device the host reads there. */
+START_TEST(pinned_memory_is_the_hosts) {
+  graft_allocation request = {.struct_size = sizeof request, .bytes = BYTES, .kind = GRAFT_MEMORY_PINNED};
+  graft_stream *stream = new_stream(0);
+  OK(memory->allocate(device, &request));
+  unsigned char *bytes = request.host_pointer;
+  ck_assert_ptr_nonnull(bytes);
+  for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i % 251);
+  OK(memory->copy_from_host(stream, buffer, 0, bytes, BYTES, 0));
+  OK(streams->synchronize(stream));
+  memset(bytes, 0xee, BYTES);
+  OK(memory->copy_to_host(stream, bytes, buffer, 0, BYTES, 0));
+  OK(streams->synchronize(stream));
+  for (int i = 0; i < BYTES; i++) ck_assert_int_eq(bytes[i], i % 251);
+  OK(memory->release(device, request.buffer));
+  OK(streams->destroy(stream));
+}
+END_TEST
+
 /* Bytes at their places, whatever the sizes: a small source is copied aside, a large one is waited for. */
 START_TEST(copies_arrive_where_they_belong) {
   static const uint64_t sizes[] = {0, 1, 100, (1u << 20) - 1, 1u << 20, (1u << 20) + 1};
@@ -348,6 +367,7 @@ int main(void) {
                               EACH(timed_commands_stay_in_order, 2),
                               ONCE(unknown_flags_are_refused),
                               ONCE(allocations_that_no_device_has_are_refused),
+                              ONCE(pinned_memory_is_the_hosts),
                               EACH(copies_arrive_where_they_belong, 12),
                               {0}};
   return run_suite("opencl_streams", tests, (suite_options){.timeout_s = 60, .setup = setup, .teardown = teardown});
