@@ -3,6 +3,7 @@
 
 #include "bad_input.h"
 #include "graft/graft.h"
+#include "ops/core/schema.h"
 #include "suite.h"
 
 /* psi(1 - x) - psi(x) = pi / tan(pi x), and far from 0 psi(y) is log y - 1/2y to all digits: tan's period of 1 comes
@@ -116,6 +117,37 @@ START_TEST(factorizations_scale_with_their_matrix) {
 }
 END_TEST
 
+/* The reference kernels are what backends are held against: right to a hundredth of an ulp before they round to f64, on
+ * both sides of where they change their method. */
+static const struct special_value {
+  const char *op;
+  int inputs;
+  double input[2];
+  long double expected;
+} special_values[] = {
+#include "special_values.inc"
+};
+
+START_TEST(special_functions_round_once) {
+  const struct special_value *row = &special_values[_i];
+  graft_value args[2];
+  graft_tensor *in[2] = {NULL, NULL}, *out = NULL;
+  double got = 0, least = nextafter(fabs((double)row->expected), 0), ulp = fabs((double)row->expected) - least;
+  for (int i = 0; i < row->inputs; i++) {
+    OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 0, NULL, &row->input[i], &in[i]));
+    args[i] = (graft_value){GRAFT_VALUE_TENSOR, 0, {.tensor = in[i]}};
+  }
+  OK(graft_call(op_schema_find(row->op)->id, args, (uint32_t)row->inputs, &out, 1));
+  OK(graft_tensor_to_host(out, &got));
+  long double error = fabsl((long double)got - row->expected) / (long double)ulp;
+  ck_assert_msg(error <= 0.51L, "%s of %.17g, %.17g is %.17g, not %.20Lg: off by %.2Lf ulp", row->op, row->input[0],
+                row->input[1], got, row->expected, error);
+  graft_tensor_release(in[0]);
+  graft_tensor_release(in[1]);
+  graft_tensor_release(out);
+}
+END_TEST
+
 /* A reference kernel sums in long double and rounds once, whatever the dtype: that of f32 is that of f64, rounded. */
 enum { LINE = 1025 };
 static const char *const rounded_once[] = {
@@ -170,6 +202,7 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {ONCE(digamma_far_left_of_zero),
+                              EACH(special_functions_round_once, ROWS(special_values)),
                               EACH(exponentials_of_small_and_large_matrices, ROWS(exponents)),
                               EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)),
                               EACH(reference_kernels_round_once, ROWS(rounded_once)),
