@@ -34,6 +34,7 @@ struct graft_device {
   atomic_bool keeps_header;  /* and can't be told not to */
   bool optimizes_slowly;     /* most of what compiling a program takes: one for small calls may do without */
   bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
+  bool compiles_here;        /* in this process, a kernel in the driver's threads where it is first run */
 
   pthread_mutex_t tensor_lock; /* guards what nvidia.c found out */
   bool tensor_known, tensor_cores;

@@ -16,6 +16,7 @@
 
 #include "runtime/device.h"
 #include "runtime/dtype.h"
+#include "runtime/exit.h"
 #include "runtime/fault.h"
 #include "runtime/geometry.h"
 #include "runtime/launch.h"

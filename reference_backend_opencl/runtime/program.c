@@ -143,7 +143,7 @@ static cl_int uncover(graft_device *device, ocl_program *program, const char *op
   return error;
 }
 
-static graft_status compile(graft_device *device, ocl_program *program, const recipe *recipe) {
+static graft_status build_and_keep(graft_device *device, ocl_program *program, const recipe *recipe) {
   uint64_t begin = now_ns();
   ocl_counters *counters = &device->plugin->counters;
   if (!build_declared(device, program, recipe)) {
@@ -161,6 +161,13 @@ static graft_status compile(graft_device *device, ocl_program *program, const re
   tell(device, recipe, now_ns() - begin);
   if (keeps(device)) save(device, program);
   return GRAFT_OK;
+}
+
+static graft_status compile(graft_device *device, ocl_program *program, const recipe *recipe) {
+  ocl_exit_build_begins(device);
+  graft_status status = build_and_keep(device, program, recipe);
+  ocl_exit_build_ends(device);
+  return status;
 }
 
 /* A binary that the driver refuses is as good as none. */

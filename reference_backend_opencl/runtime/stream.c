@@ -108,11 +108,13 @@ static graft_status create(graft_device *device, int32_t priority, graft_stream_
   }
   pthread_mutex_init(&stream->failure_lock, NULL);
   pthread_mutex_init(&stream->progress_lock, NULL);
+  ocl_exit_watch(stream);
   *out = stream;
   return GRAFT_OK;
 }
 
 static graft_status destroy(graft_stream *stream) {
+  ocl_exit_forget(stream);
   if (stream->progress) clReleaseEvent(stream->progress);
   clReleaseCommandQueue(stream->own_queue);
   if (stream->timed_queue) clReleaseCommandQueue(stream->timed_queue);
@@ -191,6 +193,7 @@ static graft_status synchronize(graft_stream *stream) {
   if (error == CL_SUCCESS) error = clFinish(stream->queue);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clFinish");
   atomic_store(&stream->finished, submitted);
+  ocl_exit_waited(stream->device);
   return check_faults(stream);
 }
 

@@ -24,6 +24,7 @@ struct graft_stream {
   pthread_mutex_t progress_lock; /* guards the two below, which answer query */
   cl_event progress;             /* the last marker put for it, NULL at first */
   uint64_t progress_reach;       /* `submitted` when it was */
+  graft_stream *next_watched;    /* exit.c has it */
 };
 
 struct graft_event {
