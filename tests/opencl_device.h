@@ -12,12 +12,23 @@ static inline void open_device(void) {
   device = has_opencl() ? device_at(OPENCL, NULL, 0) : NULL;
 }
 
-static inline uint64_t programs(void) {
+/* Its instance's counts, of which the first `size` bytes are asked for. */
+static inline graft_status ask_statistics(size_t size, graft_opencl_statistics *now) {
   const void *table = NULL;
   void *self;
   OK(graft_device_extension(device, GRAFT_OPENCL_STATISTICS, 1, &table, &self));
-  graft_opencl_statistics now = {.struct_size = sizeof now};
-  OK(((const graft_opencl_statistics_api *)table)->query(self, &now));
+  now->struct_size = size;
+  return ((const graft_opencl_statistics_api *)table)->query(self, now);
+}
+
+static inline graft_opencl_statistics statistics(void) {
+  graft_opencl_statistics now = {0};
+  OK(ask_statistics(sizeof now, &now));
+  return now;
+}
+
+static inline uint64_t programs(void) {
+  const graft_opencl_statistics now = statistics();
   return now.programs_built + now.programs_loaded;
 }
 

@@ -1,6 +1,7 @@
 /* How many programs the OpenCL backend makes of small calls, whose shapes and layouts are no reason for one, and that a
  * small call's program gives what a large call's gives, to the bit. */
 #include <check.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,19 +43,29 @@ static const char *const sharing[][CALLS_MAX] = {
     {"aten::mul.Tensor c64[3] f32[3]"},
 };
 
-/* How many the call takes; those that make its operands do not count. It is waited for: a process that ends while PoCL
- * compiles what was launched may crash in its exit handlers. */
-static uint64_t programs_of(const char *line) {
+/* What the call adds to the counts; those that make its operands do not count. It is waited for: a process that ends
+ * while PoCL compiles what was launched may crash in its exit handlers. */
+static graft_opencl_statistics counts_of(const char *line) {
   txt_call call;
   graft_tensor *out = NULL;
   OK(txt_parse_call(line, NULL, &call));
   OK(txt_make(&call, device, fill, NULL));
-  const uint64_t before = programs();
+  const graft_opencl_statistics before = statistics();
   OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
   OK(graft_device_synchronize(device));
   graft_tensor_release(out);
   txt_free(&call);
-  return programs() - before;
+  const graft_opencl_statistics now = statistics();
+  return (graft_opencl_statistics){.programs_built = now.programs_built - before.programs_built,
+                                   .programs_loaded = now.programs_loaded - before.programs_loaded,
+                                   .build_nanoseconds = now.build_nanoseconds - before.build_nanoseconds,
+                                   .launches = now.launches - before.launches,
+                                   .programs_with_header = now.programs_with_header - before.programs_with_header};
+}
+
+static uint64_t programs_of(const char *line) {
+  const graft_opencl_statistics counts = counts_of(line);
+  return counts.programs_built + counts.programs_loaded;
 }
 
 START_TEST(small_calls_share_a_program) {
@@ -64,6 +75,34 @@ START_TEST(small_calls_share_a_program) {
     taken += programs_of(sharing[_i][i]);
     ck_assert_msg(taken == 1, "%s: the calls up to it take %d programs, expected 1", sharing[_i][i], (int)taken);
   }
+}
+END_TEST
+
+/* --- each count --- */
+
+START_TEST(counts_go_with_the_work) {
+  if (!device) return;
+  const graft_opencl_statistics first = counts_of("aten::hypot f32[5] f32[5]"),
+                                again = counts_of("aten::hypot f32[5] f32[5]");
+  ck_assert_uint_eq(first.programs_built + first.programs_loaded, 1);
+  ck_assert_uint_gt(first.build_nanoseconds, 0);
+  ck_assert_uint_eq(first.launches, 1);
+  ck_assert_uint_eq(first.programs_with_header, 0);
+  ck_assert_uint_eq(again.programs_built + again.programs_loaded + again.build_nanoseconds, 0);
+  ck_assert_uint_eq(again.launches, 1);
+}
+END_TEST
+
+/* Callers of older headers know fewer; those that end before the first version's last are none. */
+START_TEST(counts_are_as_many_as_there_is_room_for) {
+  if (!device) return;
+  const size_t known = offsetof(graft_opencl_statistics, programs_with_header);
+  graft_opencl_statistics counts = {.launches = 7, .programs_with_header = 7};
+  ck_assert_int_eq(ask_statistics(known - 1, &counts), GRAFT_INVALID_ARGUMENT);
+  ck_assert_uint_eq(counts.launches, 7);
+  OK(ask_statistics(known, &counts));
+  ck_assert_uint_eq(counts.launches, statistics().launches);
+  ck_assert_uint_eq(counts.programs_with_header, 7);
 }
 END_TEST
 
@@ -221,6 +260,8 @@ END_TEST
 
 int main(void) {
   const suite_test tests[] = {EACH(small_calls_share_a_program, ROWS(sharing)),
+                              ONCE(counts_go_with_the_work),
+                              ONCE(counts_are_as_many_as_there_is_room_for),
                               ONCE(what_is_launched_often_is_optimized_once),
                               ONCE(what_is_optimized_has_all_constants),
                               ONCE(a_large_call_is_not_slowed_by_a_small_one),
