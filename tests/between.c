@@ -426,14 +426,22 @@ SEEN cl_int clGetEventInfo(cl_event event, cl_event_info key, size_t capacity, v
 static cl_device_info pretended;
 static const void *pretence;
 static size_t pretence_bytes;
+static atomic_long refusals;
 
 SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capacity, void *value, size_t *size) {
-  if (!pretence || key != pretended || !is_backend(CALLER))
-    return DRIVER(clGetDeviceInfo)(device, key, capacity, value, size);
+  if (!pretence || key != pretended || !is_backend(CALLER)) {
+    cl_int error = DRIVER(clGetDeviceInfo)(device, key, capacity, value, size);
+    if (error != CL_SUCCESS && is_backend(CALLER)) refusals++;
+    return error;
+  }
   if (size) *size = pretence_bytes;
   if (value && capacity < pretence_bytes) return CL_INVALID_VALUE;
   if (value) memcpy(value, pretence, pretence_bytes);
   return CL_SUCCESS;
+}
+
+long between_refusals(void) {
+  return refusals;
 }
 
 void between_pretend(cl_device_info question, const void *value, size_t bytes) {

@@ -158,6 +158,19 @@ START_TEST(dtypes_follow_the_driver) {
 }
 END_TEST
 
+/* A driver need not know what another one's extension asks about: it is asked for the extension. */
+START_TEST(devices_are_asked_what_they_know) {
+  static const char *const options[][2] = {{"kernels=cpu", NULL}, {"kernels=gpu", NULL}};
+  static const char *const calls[] = {"aten::mode f32[33,17] 1", "aten::mm f32[33,40] f32[40,17]",
+                                      "aten::sum.dim_IntList bf16[33,17] [1]"};
+  graft_rt_device *device = device_at(OPENCL, options[_i], 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  for (int i = 0; i < ROWS(calls); i++) OK(call_of(calls[i], device, NULL));
+  OK(graft_device_synchronize(device));
+  ck_assert_int_eq(between_refusals(), 0);
+}
+END_TEST
+
 static graft_rt_device *pretending(cl_device_info question, const void *value, size_t bytes) {
   between_pretend(question, value, bytes);
   return open_device();
@@ -274,9 +287,13 @@ static void open_and_ask(void) {
 }
 
 int main(void) {
-  const suite_test asked[] = {ONCE(answers_are_the_drivers),    ONCE(answers_that_do_not_fit_are_not_written),
-                              ONCE(devices_that_are_not_there), EACH(kinds_of_devices, ROWS(device_kinds)),
-                              ONCE(dtypes_follow_the_driver),   {0}};
+  const suite_test asked[] = {ONCE(answers_are_the_drivers),
+                              ONCE(answers_that_do_not_fit_are_not_written),
+                              ONCE(devices_that_are_not_there),
+                              EACH(kinds_of_devices, ROWS(device_kinds)),
+                              ONCE(dtypes_follow_the_driver),
+                              EACH(devices_are_asked_what_they_know, 2),
+                              {0}};
   const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
                                EACH(vectors_of_all_widths, 8),
                                EACH(devices_are_chosen_by_kind, NAMED_KINDS),

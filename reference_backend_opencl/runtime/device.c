@@ -46,6 +46,14 @@ static bool has_f64(cl_device_id id) {
   return has_extension(id, "cl_khr_fp64");
 }
 
+/* As cl_nv_device_attribute_query names it; other drivers need not know the question. */
+#define CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+
+static cl_uint nvidia_capability(cl_device_id id) {
+  if (!has_extension(id, "cl_nv_device_attribute_query")) return 0;
+  return query_uint(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV);
+}
+
 static uint64_t dtype_set(cl_device_id id) {
   uint64_t set = OCL_BOOLS | OCL_INTS | OCL_HALVES | OCL_BIT(F32) | OCL_BIT(C64);
   return has_f64(id) ? set | OCL_BIT(F64) | OCL_BIT(C128) : set;
@@ -193,6 +201,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->local_bytes = query_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
+  device->nvidia_capability = nvidia_capability(id);
   bool pocl = is_pocl(id);
   device->dots_bytes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_dots_bytes();
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");

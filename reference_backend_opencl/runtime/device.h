@@ -21,8 +21,9 @@ struct graft_device {
   bool dots_bytes;      /* vpdpbusd may stand in kernels, as inline assembly */
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
-  size_t largest_group; /* work-items of one */
-  cl_ulong local_bytes; /* local memory of one */
+  cl_uint nvidia_capability; /* the first number of it; 0: another's device */
+  size_t largest_group;      /* work-items of one */
+  cl_ulong local_bytes;      /* local memory of one */
   cl_ulong max_allocation;
   size_t parameter_bytes; /* the most that the arguments of a kernel may have together */
 

@@ -3,9 +3,6 @@
 
 #include "runtime/ocl.h"
 
-/* As cl_nv_device_attribute_query names it. */
-#define CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
-
 /* ---- Ways ---- */
 
 /* e4m3 and e5m2 are all of them numbers of f16. The tensor cores' own sums of float8 keep some 14 bits, which are too
@@ -124,15 +121,8 @@ void ocl_head_tensor_tile(ocl_text *head, const ocl_tensor_way *way, ocl_tensor_
 
 enum { PROBE_COLUMNS = 8, PROBE_STEPS = 16, PROBE_ROWS = 64 };
 
-/* 0 for other devices than NVIDIA's. */
-static cl_uint capability_of(cl_device_id id) {
-  cl_uint major = 0;
-  cl_int error = clGetDeviceInfo(id, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major, NULL);
-  return error == CL_SUCCESS ? major : 0;
-}
-
 static bool has_capability(const graft_device *device, cl_uint least) {
-  return !device->is_cpu && !device->plugin->portable && capability_of(device->id) >= least;
+  return !device->is_cpu && !device->plugin->portable && device->nvidia_capability >= least;
 }
 
 bool ocl_has_warps(const graft_device *device) {
@@ -183,7 +173,7 @@ static bool multiplies(graft_device *device) {
 static bool has_tensor_cores(graft_device *device) {
   pthread_mutex_lock(&device->tensor_lock);
   if (!device->tensor_known) {
-    const bool asked = !device->plugin->portable && capability_of(device->id) == 9;
+    const bool asked = !device->plugin->portable && device->nvidia_capability == 9;
     device->tensor_cores = asked && multiplies(device);
     device->tensor_known = true;
     if (asked && !device->tensor_cores)

@@ -34,6 +34,8 @@ static const struct {
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, 1024, sizeof(size_t)},
 };
 
+static const char extensions[] = "cl_khr_byte_addressable_store cl_khr_fp64 cl_nv_device_attribute_query";
+
 static cl_int give(const void *from, size_t bytes, size_t capacity, void *to, size_t *size) {
   if (size) *size = bytes;
   if (to && capacity < bytes) return CL_INVALID_VALUE;
@@ -46,6 +48,7 @@ SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capa
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     if (answers[i].key == key) return give(&answers[i].value, answers[i].bytes, capacity, value, size);
   }
+  if (key == CL_DEVICE_EXTENSIONS) return give(extensions, sizeof extensions, capacity, value, size);
   return real(device, key, capacity, value, size);
 }
 
