@@ -188,6 +188,27 @@ START_TEST(without_f64_no_op_says_that_it_has_it) {
 }
 END_TEST
 
+/* The same, to the bit, as the reference makes of it. */
+static void expect_agreement(graft_rt_device *device, const char *line, unsigned number) {
+  enum { ELEMENTS = 1 << 17 };
+  static double values[2][ELEMENTS];
+  graft_rt_device *const devices[] = {graft_device_reference(), device};
+  size_t bytes = 0;
+  for (int d = 0; d < 2; d++) {
+    graft_tensor *out = NULL;
+    txt_call call;
+    OK(txt_parse_call(line, NULL, &call));
+    OK(txt_make(&call, devices[d], fill, NULL));
+    OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
+    ck_assert_int_le(graft_tensor_numel(out), ELEMENTS);
+    bytes = (size_t)graft_tensor_numel(out) * GRAFT_DTYPE_BYTES(graft_tensor_dtype(out));
+    OK(graft_tensor_to_host(out, values[d]));
+    graft_tensor_release(out);
+    txt_free(&call);
+  }
+  ck_assert_msg(memcmp(values[0], values[1], bytes) == 0, "%s is not the reference's with %u", line, number);
+}
+
 /* Whatever width its vectors have, a device adds right, up to the last element. */
 START_TEST(vectors_of_all_widths) {
   static const cl_uint widths[] = {0, 1, 4, 7, 8, 15, 16, 64};
@@ -198,21 +219,50 @@ START_TEST(vectors_of_all_widths) {
     static const int sizes[] = {1, 16, 37};
     const char *op = calls[i / 3][0], *shape = calls[i / 3][1];
     char line[80];
-    graft_tensor *outs[2] = {NULL};
-    double values[2][3 * 37] = {{0}};
-    graft_rt_device *const devices[] = {graft_device_reference(), device};
     snprintf(line, sizeof line, "%s %s%d] %s%d]", op, shape, sizes[i % 3], shape, sizes[i % 3]);
-    for (int d = 0; d < 2; d++) {
-      txt_call call;
-      OK(txt_parse_call(line, NULL, &call));
-      OK(txt_make(&call, devices[d], fill, NULL));
-      OK(graft_call(call.schema->id, call.args, call.nargs, &outs[d], 1));
-      OK(graft_tensor_to_host(outs[d], values[d]));
-      graft_tensor_release(outs[d]);
-      txt_free(&call);
-    }
-    ck_assert_msg(memcmp(values[0], values[1], sizeof *values) == 0, "%s, width %u", line, widths[_i]);
+    expect_agreement(device, line, widths[_i]);
   }
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+/* Work is cut by how many compute units there are, of which this machine has some number: all of it is done with any.
+ * Of whole numbers, whose sums are exact in each order. */
+static const char *const cut[] = {
+    "aten::_int_mm i8[33,40] i8[40,48]",
+    "aten::mm i64[33,1300] i64[1300,48]",
+    "aten::mm f32[9,40] f32[40,12]",
+    "aten::bmm f32[3,9,40] f32[3,40,4]",
+    "aten::convolution f32[2,3,8,8] f32[4,3,3,3] f32[4] [1,1] [1,1] [1,1] false [0,0] 1",
+    "aten::convolution f32[1,4,60] f32[4,1,3] _ [1] [1] [1] false [0] 4",
+    "aten::upsample_nearest2d f32[1,3,40,40] [80,80]",
+    "aten::sum.dim_IntList i64[3,40000] [1]",
+    "aten::sum.dim_IntList i64[40000,3] [0]",
+    "aten::sum.dim_IntList i64[300,7,50] [1]",
+    "aten::argmax i64[70000]",
+    "aten::argmax i64[300,200] 0",
+    "aten::cumsum i64[5,3001] 1",
+    "aten::cumsum i64[70000] 0",
+    "aten::nonzero i64[30000]",
+    "aten::masked_select i64[30000] bool[30000]",
+    "aten::bincount i64[30000]",
+    "aten::index_select i64[300,40] 0 i64[900]",
+    "aten::scatter_add i64[3,50] 0 i64[900,50] i64[900,50]",
+    "aten::embedding f32[3,40] i64[900]",
+    "aten::tril i64[300,301]",
+    "aten::flip i64[300,301] [0,1]",
+    "aten::cat {i64[300,40];i64[300,41]} 1",
+    "aten::arange.start_step 0 70000 1 dtype=i64",
+};
+
+START_TEST(any_number_of_compute_units) {
+  static const cl_uint units[] = {1, 3, 16, 128};
+  static const char *const options[][3] = {{"kernels=cpu", "optimize=no", NULL}, {"kernels=gpu", "optimize=no", NULL}};
+  const cl_uint *number = &units[_i / 2];
+  between_pretend(CL_DEVICE_MAX_COMPUTE_UNITS, number, sizeof *number);
+  graft_rt_device *device = device_at(OPENCL, options[_i % 2], 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  for (int i = 0; i < ROWS(cut); i++) expect_agreement(device, cut[i], *number);
   between_pretend(0, NULL, 0);
 }
 END_TEST
@@ -296,6 +346,7 @@ int main(void) {
                               {0}};
   const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
                                EACH(vectors_of_all_widths, 8),
+                               EACH(any_number_of_compute_units, 8),
                                EACH(devices_are_chosen_by_kind, NAMED_KINDS),
                                EACH(instructions_are_those_of_the_device, ROWS(instructions)),
                                {0}};
