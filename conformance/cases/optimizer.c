@@ -151,8 +151,29 @@ static void cf_l_norms(const cf_check *k, uint32_t out, long double *limits) {
 #define CF_OPTIMIZER(name, texts, limit) \
   { "aten::_fused_" name, texts, CF_FLOATS, CF_R_CUSTOM(limit), CF_VALUES, 0, CF_G_NONE }
 
-#define CF_EACH(name, level, dtypes, rule, domain, flags, lists) \
-  { "aten::_foreach_" name, CF_TEXTS(level " " lists), dtypes, rule, domain, flags, CF_G_NONE }
+/* One item, and items that differ in dtype, size and strides, one of them empty. */
+#define CF_LONE              "{T[7,3]}"
+#define CF_ODD               "{f32[3,5]:1,3;T[0];T[13]:2;f16[]}"
+#define CF_ONE_LIST(list)    list
+#define CF_TWO_LISTS(list)   list " " list
+#define CF_THREE_LISTS(list) list " " list " " list
+/* An op on lists of such items, and what follows these. */
+#define CF_EACH(name, dtypes, rule, domain, flags, lists, first, rest)                                           \
+  {                                                                                                              \
+    "aten::_foreach_" name, CF_TEXTS("m " lists(first) rest, "m " lists(CF_LONE) rest, "m " lists(CF_ODD) rest), \
+        dtypes, rule, domain, flags, CF_G_NONE                                                                   \
+  }
+/* With a number for each. */
+#define CF_EACH_NUMBERED(name, dtypes, rule, domain, flags, lists, a, b)              \
+  {                                                                                   \
+    "aten::_foreach_" name,                                                           \
+        CF_TEXTS("m " lists(CF_TWO) " [" a "," b "]", "m " lists(CF_LONE) " [" b "]", \
+                 "m " lists(CF_ODD) " [" a "," b "," b "," a "]"),                    \
+        dtypes, rule, domain, flags, CF_G_NONE                                        \
+  }
+/* Lists that are not alike. */
+#define CF_EACH_ON(name, dtypes, rule, domain, flags, lists) \
+  { "aten::_foreach_" name, CF_TEXTS("m " lists), dtypes, rule, domain, flags, CF_G_NONE }
 
 static const cf_op cf_optimizer_ops[] = {
     CF_OPTIMIZER(
@@ -223,53 +244,56 @@ static const cf_op cf_optimizer_ops[] = {
     {"aten::_foreach_add.Scalar",
      CF_TEXTS("s {T[33];T[3,5];T[1025]} 2", "m {T[129]} 3", "s {T[0];T[13]} 1", "m {T[];T[3,13,17];T[1]} 2"), CF_REALS,
      CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
-    CF_EACH("sign", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO),
-    CF_EACH("abs", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_MANY),
-    CF_EACH("neg", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO),
-    CF_EACH("sqrt", "m", CF_FLOATS, CF_R_DIVISION, CF_POSITIVE, CF_SPECIAL, CF_TWO),
-    CF_EACH("rsqrt", "m", CF_FLOATS, CF_R_ULPS(2), CF_POSITIVE, 0, CF_TWO),
-    CF_EACH("reciprocal", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO),
-    CF_EACH("zero", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO),
-    CF_EACH("copy", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO " " CF_TWO),
+    CF_EACH("sign", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("abs", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_ONE_LIST, CF_MANY, ""),
+    CF_EACH("neg", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("sqrt", CF_FLOATS, CF_R_DIVISION, CF_POSITIVE, CF_SPECIAL, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("rsqrt", CF_FLOATS, CF_R_ULPS(2), CF_POSITIVE, 0, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("reciprocal", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("zero", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, CF_TWO, ""),
+    CF_EACH("copy", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO_LISTS, CF_TWO, ""),
     {"aten::_foreach_copy", CF_TEXTS("m " CF_TWO " {f32[33];f32[3,5]}", "m " CF_TWO " {T[33];T[5]}"), CF_FLOATS,
      CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
-    CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " " CF_TWO),
-    CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_TWO " alpha=-3"),
+    CF_EACH("add.List", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH_ON("add.List", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_TWO " alpha=-3"),
     /* small and large ones lie in buffers of their own */
-    CF_EACH("add.List", "m", CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0, "{T[3];T[600,600]} {T[3];T[600,600]}"),
-    CF_EACH("add.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
-    CF_EACH("add.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_ONES),
-    CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_DIFFERENCE, CF_TWO " " CF_TWO),
-    CF_EACH("sub.List", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_DIFFERENCE, CF_TWO " " CF_TWO " alpha=2"),
-    CF_EACH("sub.Scalar", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_TWO " 2"),
-    CF_EACH("sub.ScalarList", "m", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
-    CF_EACH("mul.List", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " " CF_TWO),
-    CF_EACH("mul.Scalar", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_MANY " 3"),
-    CF_EACH("mul.ScalarList", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " [2,3]"),
-    CF_EACH("mul.Tensor", "m", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO " T[]"),
-    CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " " CF_TWO),
-    CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, "{T[33];T[1];T[];T[3,5]} {T[];T[1];T[];T[1]}"),
-    CF_EACH("div.List", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, CF_TWO " {T[];T[5]}"),
-    CF_EACH("div.Scalar", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " 0.1"),
-    CF_EACH("div.ScalarList", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " [0.1,3.0]"),
-    CF_EACH("div.Tensor", "m", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO " T[]"),
-    CF_EACH("addcmul.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO " 0.3"),
-    CF_EACH("addcdiv.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_TWO " -0.5"),
-    CF_EACH("addcdiv.Scalar", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_ONES " -0.5"),
-    CF_EACH("addcdiv.ScalarList", "m", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0,
-            CF_TWO " " CF_TWO " " CF_TWO " [-0.5,0.3]"),
-    CF_EACH("lerp.Scalar", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " 0.3"),
-    CF_EACH("lerp.List", "m", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO " " CF_TWO " " CF_TWO),
-    CF_EACH("maximum.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
-    CF_EACH("clamp_min.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
-    CF_EACH("clamp_min.Scalar", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_MANY " 1"),
-    CF_EACH("clamp_min.Scalar", "m", CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_TWO " -1"),
-    CF_EACH("clamp_min.ScalarList", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO " [1,2]"),
-    CF_EACH("clamp_max.List", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO " " CF_TWO),
-    CF_EACH("clamp_max.Scalar", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_MANY " 1"),
-    CF_EACH("clamp_max.Scalar", "m", CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_TWO " -1"),
-    CF_EACH("clamp_max.ScalarList", "m", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_TWO " [1,2]"),
-    CF_EACH("pow.ScalarAndTensor", "m", CF_FLOATS, CF_R_ULPS(16), CF_VALUES, 0, "2.5 " CF_TWO),
+    CF_EACH_ON("add.List", CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0, "{T[3];T[600,600]} {T[3];T[600,600]}"),
+    CF_EACH_NUMBERED("add.ScalarList", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, "2", "3"),
+    CF_EACH_ON("add.List", CF_REALS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " " CF_ONES),
+    CF_EACH("sub.List", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_DIFFERENCE, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH_ON("sub.List", CF_REALS, CF_R_SCALED, CF_VALUES, CF_DIFFERENCE, CF_TWO " " CF_TWO " alpha=2"),
+    CF_EACH("sub.Scalar", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_ONE_LIST, CF_TWO, " 2"),
+    CF_EACH_NUMBERED("sub.ScalarList", CF_REALS, CF_R_SCALED, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, "2", "3"),
+    CF_EACH("mul.List", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH("mul.Scalar", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, CF_MANY, " 3"),
+    CF_EACH_NUMBERED("mul.ScalarList", CF_REALS, CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, "2", "3"),
+    /* A number that each item's dtype has. */
+    {"aten::_foreach_mul.Tensor", CF_TEXTS("m " CF_TWO " T[]", "m " CF_LONE " T[]", "m " CF_ODD " T[]=3"), CF_REALS,
+     CF_R_ROUNDED, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    CF_EACH("div.List", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH_ON("div.List", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, "{T[33];T[1];T[];T[3,5]} {T[];T[1];T[];T[1]}"),
+    CF_EACH_ON("div.List", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, 0, CF_TWO " {T[];T[5]}"),
+    CF_EACH("div.Scalar", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_ONE_LIST, CF_TWO, " 0.1"),
+    CF_EACH_NUMBERED("div.ScalarList", CF_FLOATS, CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_ONE_LIST, "0.1", "3.0"),
+    {"aten::_foreach_div.Tensor", CF_TEXTS("m " CF_TWO " T[]", "m " CF_LONE " T[]", "m " CF_ODD " T[]=3"), CF_FLOATS,
+     CF_R_DIVISION, CF_NONZERO, CF_SPECIAL, CF_G_NONE},
+    CF_EACH("addcmul.Scalar", CF_FLOATS, CF_R_ALPHA, CF_VALUES, 0, CF_THREE_LISTS, CF_TWO, " 0.3"),
+    CF_EACH("addcdiv.Scalar", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_THREE_LISTS, CF_TWO, " -0.5"),
+    CF_EACH_ON("addcdiv.Scalar", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_TWO " " CF_TWO " " CF_ONES " -0.5"),
+    CF_EACH_NUMBERED("addcdiv.ScalarList", CF_FLOATS, CF_R_ALPHA, CF_NONZERO, 0, CF_THREE_LISTS, "-0.5", "0.3"),
+    CF_EACH("lerp.Scalar", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_TWO_LISTS, CF_TWO, " 0.3"),
+    CF_EACH("lerp.List", CF_FLOATS, CF_R_CUSTOM(cf_l_foreach_lerp), CF_VALUES, 0, CF_THREE_LISTS, CF_TWO, ""),
+    CF_EACH("maximum.List", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH("clamp_min.List", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH("clamp_min.Scalar", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, CF_MANY, " 1"),
+    CF_EACH_ON("clamp_min.Scalar", CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_TWO " -1"),
+    CF_EACH_NUMBERED("clamp_min.ScalarList", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, "1", "2"),
+    CF_EACH("clamp_max.List", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_TWO_LISTS, CF_TWO, ""),
+    CF_EACH("clamp_max.Scalar", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, CF_MANY, " 1"),
+    CF_EACH_ON("clamp_max.Scalar", CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_TWO " -1"),
+    CF_EACH_NUMBERED("clamp_max.ScalarList", CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_ONE_LIST, "1", "2"),
+    {"aten::_foreach_pow.ScalarAndTensor", CF_TEXTS("m 2.5 " CF_TWO, "m 2.5 " CF_LONE, "m 2.5 " CF_ODD), CF_FLOATS,
+     CF_R_ULPS(16), CF_VALUES, 0, CF_G_NONE},
     {"aten::_amp_foreach_non_finite_check_and_unscale",
      CF_TEXTS("s " CF_TWO " f32[]=0 f32[]=0.25", "m " CF_MANY " f32[1]=0 f32[1]=0.5",
               "m {T[33];T[0];T[]} f32[]=1 f32[]=1"),

@@ -75,8 +75,9 @@ graft_status dsp_infer(op_call *call, const op_schema *schema, const graft_value
   status = check_devices(call);
   if (!status) status = check_numbers(call);
   if (!status) status = call->def->infer(call);
-  for (int i = 0; !status && i < schema->nargs; i++) call->args[i] = op_wrapped_number(call, i, call->args[i]);
-  return status;
+  if (status) return err_attribute(status, schema->name); /* a list's rule asks that of its items' op */
+  for (int i = 0; i < schema->nargs; i++) call->args[i] = op_wrapped_number(call, i, call->args[i]);
+  return GRAFT_OK;
 }
 
 /* Arguments in full, for a plan that was found by its key: the plan's canonical values and this call's tensors. */

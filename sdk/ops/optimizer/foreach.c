@@ -114,17 +114,22 @@ static graft_status infer_bounded(op_call *c) {
   return status;
 }
 
-/* As the items' op has it. Where it decomposes the calls of that op see for themselves. */
+/* As the items' op has it, of all items before one is written. Where a number stands beside the operands the result has
+ * the dtype that is computed in. */
 static graft_status bind_each(const op_call *c, const graft_value *args, int arg, const graft_value *number) {
   graft_status status = GRAFT_OK;
   op_call item = {.schema = op_schema_of(item_op_of(c)), .def = op_def_of(item_op_of(c))};
   const graft_value *self = op_value_named(c->schema, args, "self");
-  if (c->decompose_only || !item.def->bind || self->kind != GRAFT_VALUE_TENSORS) return status;
+  if (!item.def->bind || self->kind != GRAFT_VALUE_TENSORS) return status;
+  op_call bound = *c;
+  memcpy(bound.args, args, c->schema->nargs * sizeof *args);
   for (uint32_t i = 0; !status && i < self->count; i++) {
-    item.compute = self->as.tensors[i]->dtype;
-    status = item.def->bind(&item, args, arg, number);
+    graft_meta meta = {.dtype = self->as.tensors[i]->dtype};
+    if (c->decompose_only) status = each_item(&bound, OUT, i, &meta);
+    item.compute = meta.dtype;
+    if (!status) status = item.def->bind(&item, args, arg, number);
   }
-  return status;
+  return status ? err_attribute(status, c->schema->name) : GRAFT_OK;
 }
 
 /* outs[i] is given only where items must be written in order. */
