@@ -164,6 +164,44 @@ START_TEST(questions_about_ops) {
 }
 END_TEST
 
+static bool refuses(uint32_t op_id, const graft_value *args, uint32_t nargs) {
+  graft_meta metas[2];
+  uint32_t count;
+  ck_assert_int_eq(graft_infer(op_id, args, nargs, metas, sizeof *metas, 2, &count), GRAFT_INVALID_ARGUMENT);
+  return graft_refuses_dtype(op_id, args, nargs);
+}
+
+static graft_tensor *of(graft_dtype dtype, int64_t size) {
+  graft_tensor *made;
+  OK(graft_tensor_empty(graft_device_reference(), dtype, 1, &size, &made));
+  return made;
+}
+
+START_TEST(a_refused_dtype_is_told_from_other_refusals) {
+  graft_tensor *f = of(GRAFT_F32, 2), *i = of(GRAFT_I64, 2), *c = of(GRAFT_C64, 2), *b = of(GRAFT_BOOL, 2),
+               *longer = of(GRAFT_I64, 3);
+  const graft_value half = {GRAFT_VALUE_SCALAR, 0, {.scalar = graft_scalar_float(0.5)}};
+  /* of tensors, of one in a list, of a number that promotes, of an argument */
+  ck_assert(refuses(GRAFT_OP_FLOOR, (graft_value[]){tensor_value(c)}, 1));
+  ck_assert(refuses(GRAFT_OP_BITWISE_AND_TENSOR, (graft_value[]){tensor_value(f), tensor_value(f)}, 2));
+  ck_assert(refuses(GRAFT_OP_BITWISE_AND_TENSOR, (graft_value[]){tensor_value(i), half}, 2));
+  const graft_value list = {GRAFT_VALUE_TENSORS, 2, {.tensors = (graft_tensor *[]){f, i}}};
+  ck_assert(refuses(GRAFT_OP_FOREACH_LERP_SCALAR, (graft_value[]){list, list, half}, 3));
+  const graft_value number = {GRAFT_VALUE_SCALAR, 0, {.scalar = graft_scalar_int(0)}},
+                    steps = {GRAFT_VALUE_INT, 0, {.i = 3}}, truth = {GRAFT_VALUE_DTYPE, 0, {.dtype = GRAFT_BOOL}};
+  ck_assert(refuses(GRAFT_OP_LINSPACE, (graft_value[]){number, number, steps, truth}, 4));
+  /* shapes, dtypes that differ, numbers, indices; and what is not refused */
+  ck_assert(!refuses(GRAFT_OP_FLOOR, (graft_value[]){{0}}, 1));
+  ck_assert(!refuses(GRAFT_OP_BITWISE_AND_TENSOR, (graft_value[]){tensor_value(i), tensor_value(longer)}, 2));
+  ck_assert(!refuses(GRAFT_OP_DOT, (graft_value[]){tensor_value(f), tensor_value(i)}, 2));
+  ck_assert(!refuses(GRAFT_OP_ADD_TENSOR, (graft_value[]){tensor_value(i), tensor_value(i), half}, 3));
+  ck_assert(!refuses(GRAFT_OP_TAKE, (graft_value[]){tensor_value(f), tensor_value(b)}, 2));
+  ck_assert(!graft_refuses_dtype(GRAFT_OP_FLOOR, (graft_value[]){tensor_value(f)}, 1));
+  ck_assert(!graft_refuses_dtype(0, NULL, 0));
+  for (graft_tensor **t = (graft_tensor *[]){f, i, c, b, longer, NULL}; *t; t++) graft_tensor_release(*t);
+}
+END_TEST
+
 START_TEST(the_default_dtype_is_the_threads) {
   int64_t values[2] = {4, 9};
   float narrow[2];
@@ -201,6 +239,7 @@ int main(void) {
                               ONCE(a_tensor_that_others_hold_outlives_its_parts),
                               ONCE(a_borrowed_conjugate_is_copied_as_one),
                               ONCE(questions_about_ops),
+                              ONCE(a_refused_dtype_is_told_from_other_refusals),
                               ONCE(the_default_dtype_is_the_threads),
                               {0}};
   return run_suite("bridge", tests, (suite_options){0});

@@ -97,6 +97,10 @@ GRAFT_EXPORT bool graft_op_known(uint32_t op_id);
  */
 GRAFT_EXPORT bool graft_op_is_dynamic(uint32_t op_id);
 
+/* Whether what an op's rule refused (INVALID_ARGUMENT) is the dtype of the values: it takes the same call in another
+ * one. For frameworks that have an exception of its own for that. graft_last_error is another text afterwards. */
+GRAFT_EXPORT bool graft_refuses_dtype(uint32_t op_id, const graft_value *args, uint32_t nargs) GRAFT_NULL_GIVES(false);
+
 /* The name of an op's overload, "aten::add.Tensor"; NULL when unknown. */
 GRAFT_EXPORT const char *graft_op_name(uint32_t op_id);
 

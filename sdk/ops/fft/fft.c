@@ -367,6 +367,6 @@ static const op_def defs[] = {
      .vjp = vjp_c2c,
      .flags = OP_EXACT_OUT},
     {.op_id = OP_WITH_KERNEL(fft_r2c), .roles = "v", .infer = infer_r2c, .vjp = vjp_r2c, .flags = OP_EXACT_OUT},
-    {.op_id = OP_WITH_KERNEL(fft_c2r), .roles = "v", .infer = infer_c2r, .vjp = vjp_c2r, .flags = OP_EXACT_OUT},
+    {.op_id = OP_WITH_KERNEL(fft_c2r), .roles = "v", .infer = infer_c2r, .vjp = vjp_c2r},
 };
 OP_TABLE(fft, defs)

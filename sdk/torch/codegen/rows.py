@@ -36,6 +36,7 @@ LETTERS = {
 INDICES = "x"  # a list of indices and masks, one a dim
 CHECKED = "e"  # whether the bridge is to raise for an info that is not 0
 NUMBER = "n"  # a number where the op takes a tensor
+DTYPE_OR_OUTS = "D"  # a dtype; where it is absent the out tensor's
 OUT, KEPT_OUT = "o", "O"
 ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES = "~", "0", "=", "@", "#"
 SIGNS = {ABSENT, ZERO, OUT_DTYPE, OUT_DEVICE, OUT_SIZES}
@@ -46,6 +47,9 @@ _OF_OUT = {schemas.DTYPE: OUT_DTYPE, schemas.DEVICE: OUT_DEVICE, schemas.LAYOUT:
 
 # PyTorch fills these outputs as they are where they have as many elements as the result; others it resizes.
 KEEP_SHAPE = {"arange.start_out", "linspace.out", "logspace.out"}
+
+# The dtype of their outputs is what they compute in: inputs are cast to it, where others cast results.
+COMPUTES_IN_OUT = {"sum.IntList_out", "prod.int_out", "nansum.out", "cumsum.out", "cumprod.out"}
 
 # Overloads that are an op under another name: the op, and for some of its arguments what stands for them, a sign or the
 # overload's own name of the argument. Where the op takes a tensor and the overload a number, the number is passed.
@@ -85,6 +89,8 @@ BACKWARD_ONLY = frozenset({"silu_backward", "mish_backward"})
 # Nor these: where a backend has a kernel, as CUDA has, autograd differentiates it by a formula and asks for its backward op.
 WITH_FORMULA = frozenset({"_fused_rms_norm"})
 
+# Fills unlike fill_, which refuses a number beyond the range of the dtype: that becomes infinity here.
+ITS_OWN_FILL = frozenset({"scalar_tensor"})
 
 _ELEMENTWISE = frozenset({"pointwise", "factory", "random"})
 
@@ -152,6 +158,8 @@ def _is_wanted(overload, op):
         return overload.name in BACKWARD_ONLY | WITH_FORMULA
     if overload.composite and op.schema.name in COPIES:
         return False
+    if overload.name in ITS_OWN_FILL:
+        return True
     # PyTorch's composites of these end in another row: in the functional form, or in empty and the op that fills it.
     return not (overload.composite and (overload.generated_out or _is_factory(op.schema)))
 
@@ -205,6 +213,8 @@ def _letter(given, wanted, schema):
         return INDICES
     if given.name == "check_errors":
         return CHECKED
+    if given.kind == schemas.DTYPE and schema.qualified_name.removeprefix("aten::") in COMPUTES_IN_OUT:
+        return DTYPE_OR_OUTS
     return LETTERS[given.kind] if alike else NUMBER
 
 

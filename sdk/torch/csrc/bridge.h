@@ -82,6 +82,7 @@ void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device *)> &v
 // Throws what a status means, with libgraft's text: torch.OutOfMemoryError, NotImplementedError, torch.AcceleratorError
 // where the device or a stream has failed, else RuntimeError.
 [[noreturn]] TORCH_GRAFT_API void raise(graft_status status);
+[[noreturn]] TORCH_GRAFT_API void raise(graft_status status, const std::string &text);
 inline void check(graft_status status) {
   if (C10_UNLIKELY(status != GRAFT_OK)) raise(status);
 }
@@ -170,6 +171,7 @@ struct OpRow {
   //   n Scalar where the op has a tensor  x list of indices and masks, which may be on the CPU; items may be absent
   //   - nothing: an absent argument (layout, pin_memory, ...)   o no argument of the op: an out tensor
   //   O an out tensor whose shape stays where it has as many elements as the result
+  //   D dtype; where it is absent the out tensor's
   //   e bool, whether an info that is not 0 is an error: false for the op, and check_infos asks
   // and for arguments of the op that PyTorch's schema has not:
   //   ~ absent   0 the number 0   = the out tensor's dtype   @ its device   # its sizes

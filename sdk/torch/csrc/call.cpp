@@ -298,6 +298,27 @@ bool resize_outs(CallFrame &frame, const OpRow &row) {
   return changed;
 }
 
+// --- errors ---
+
+// libgraft's text, behind the name of the op that was called where another one, which serves it, stands at its head.
+std::string text_for(const OpRow &row, const std::string &text) {
+  const std::string name = std::string("aten::") + row.name;
+  std::string base = name.substr(0, name.find('.'));
+  if (base.back() == '_') base.pop_back();  // an in place form
+  const size_t end = text.find_first_of(".: ", sizeof "aten::" - 1);
+  const bool names_another = text.rfind("aten::", 0) == 0 && text.substr(0, end) != base;
+  return names_another ? name + ": " + text : text;
+}
+
+// PyTorch's kernels say by an exception of its own that they do not serve a dtype.
+[[noreturn]] void raise_of_call(graft_status status, const CallFrame &frame, const OpRow &row,
+                                const std::string &said = graft_last_error()) {
+  const std::string text = text_for(row, said);
+  const bool of_dtype = status == GRAFT_INVALID_ARGUMENT && graft_refuses_dtype(row.op_id, frame.args, frame.nargs);
+  TORCH_CHECK_NOT_IMPLEMENTED(!of_dtype, text);
+  raise(status, text);
+}
+
 // Whether PyTorch fills the output as it is, having as many elements as the result: a piece of another tensor, say.
 bool keeps_shape(const CallFrame &frame, const OpRow &row) {
   if (!std::strchr(row.args, 'O')) return false;
@@ -337,7 +358,7 @@ graft_status call_out_form(CallFrame &frame, const OpRow &row) {
   std::string text = graft_last_error();
   if (resize_outs(frame, row)) return graft_call(row.op_id, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (frame.has_numbers) return status;  // tried again without them
-  TORCH_CHECK(false, text);
+  raise_of_call(status, frame, row, text);
 }
 
 // A number of the CPU may stand among the inputs, and not for an output.
@@ -385,6 +406,12 @@ void check_devices(const CallFrame &frame, const c10::OperatorHandle &op) {
   }
 }
 
+// What a mutating form writes to first; else its first argument.
+const at::Tensor &first_out(const OpRow &row, torch::jit::Stack *stack, size_t nargs) {
+  const size_t out = row.form == Form::Mutating ? static_cast<size_t>(row.outs[0] - 'a') : 0;
+  return torch::jit::peek(*stack, out, nargs).toTensor();
+}
+
 graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op, torch::jit::Stack *stack,
                   size_t nargs) {
   size_t position = 0;
@@ -392,8 +419,11 @@ graft_status call(CallFrame &frame, const OpRow &row, const c10::OperatorHandle 
     if (*letter == '~') {
       frame.add_arg({});
     } else if (std::strchr("=@#0", *letter)) {
-      size_t out = row.form == Form::Mutating ? static_cast<size_t>(row.outs[0] - 'a') : 0;
-      frame.add_arg(value_of_out(frame, *letter, torch::jit::peek(*stack, out, nargs).toTensor()));
+      frame.add_arg(value_of_out(frame, *letter, first_out(row, stack, nargs)));
+    } else if (*letter == 'D') {
+      const c10::IValue &dtype = torch::jit::peek(*stack, position++, nargs);
+      frame.add_arg(dtype.isNone() ? value_of_out(frame, '=', first_out(row, stack, nargs))
+                                   : value_of(frame, row, 'd', dtype));
     } else if (is_out(*letter)) {
       position++;
     } else {
@@ -418,10 +448,10 @@ namespace {
 // The rare op that takes tensors of the device only, and was given a number for one.
 graft_status call_without_numbers(CallFrame &frame, const OpRow &row, const c10::OperatorHandle &op,
                                   torch::jit::Stack *stack, size_t nargs) {
-  std::string text = graft_last_error();
+  const std::string text = graft_last_error();
   auto tensors = frame.tensors();
   auto first = std::find_if(tensors.begin(), tensors.end(), [](const at::Tensor *tensor) { return is_ours(*tensor); });
-  TORCH_CHECK(first != tensors.end(), text);
+  if (first == tensors.end()) raise_of_call(GRAFT_INVALID_ARGUMENT, frame, row, text);
   c10::Device device = (*first)->device();
   frame.restart();
   frame.numbers_on_device = device;
@@ -433,7 +463,7 @@ void run_otherwise(graft_status status, const CallFrame &frame, const OpRow &row
                    torch::jit::Stack *stack) {
   if (frame.many_dims) return run_many_dims(row, op, stack);
   if (status == GRAFT_INVALID_ARGUMENT && run_shared(row, op, stack)) return;
-  if (status != GRAFT_UNIMPLEMENTED || fallback_forbidden()) raise(status);
+  if (status != GRAFT_UNIMPLEMENTED || fallback_forbidden()) raise_of_call(status, frame, row);
   fallback(op, stack);
 }
 

@@ -194,6 +194,8 @@ at::Tensor channel_shuffle(const at::Tensor &self, int64_t groups) {
 }
 
 at::Tensor &range_out(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step, at::Tensor &out) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!out.is_complex() && out.scalar_type() != at::kBool, "aten::range.out: not defined for ",
+                              out.scalar_type());
   double first = start.toDouble(), last = end.toDouble(), by = step.toDouble();
   bool integers = at::isIntegralType(out.scalar_type(), true);
   if (integers) first = std::trunc(first), last = std::trunc(last), by = std::trunc(by);

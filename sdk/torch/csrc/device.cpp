@@ -219,8 +219,11 @@ void each_open(const std::function<void(c10::DeviceIndex, graft_rt_device *)> &v
 // --- errors ---
 
 void raise(graft_status status) {
+  raise(status, graft_last_error());
+}
+
+void raise(graft_status status, const std::string &text) {
   const c10::SourceLocation here = {__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
-  std::string text = graft_last_error();
   switch (status) {
     case GRAFT_OUT_OF_MEMORY: throw c10::OutOfMemoryError(here, text);
     case GRAFT_UNIMPLEMENTED: throw c10::NotImplementedError(here, text);
