@@ -18,6 +18,7 @@ static graft_status check_late(const dsp_plan *plan, const graft_value *full, co
 static bool holds_all(graft_dtype dtype, graft_dtype of) {
   if (dtype == of || dtype == GRAFT_BOOL || of == GRAFT_BOOL) return true;
   if (dt_is_integral(dtype, false) && !dt_is_integral(of, false)) return false;
+  if (dt_is_complex(of) && !dt_is_complex(dtype)) return false;
   return dt_largest(dt_real(of)) <= dt_largest(dt_real(dtype));
 }
 

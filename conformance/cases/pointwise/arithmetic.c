@@ -159,6 +159,8 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_R_CUSTOM(cf_l_complex_pow_of_number), CF_VALUES, 0, CF_G_SELECT(160)},
     /* 0 to the power of 0 is 1, which a logarithm of 0 doesn't give. */
     {"aten::pow.Tensor_Tensor", CF_TEXTS("m T[5]=0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[33] true", "m T[33] false"), CF_BOOLS, CF_R_EXACT, CF_VALUES, 0,
+     CF_G_NONE},
     {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[5]=0 0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 0 T[5]=0"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::pow.Scalar", CF_TEXTS("m 0 T[13]"), CF_FLOATS, CF_R_EXACT, CF_POSITIVE, 0, CF_G_SELECT(1)},

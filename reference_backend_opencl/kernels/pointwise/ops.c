@@ -174,7 +174,7 @@ static const ocl_op ops[] = {
                       "complex_mul(a, conjugate((VT)(1, 0) - complex_mul(b, b)))"),
     POINTWISE(threshold_backward, NUMBER_SET, 0, "b <= x ? (VT)0 : a"),
     POINTWISE_COMPLEX(silu_backward, FLOAT_SET, OCL_FUNCTION, "silu_grad(a, b)",
-                      "complex_mul(a, conjugate(complex_silu_slope(b)))"),
+                      "complex_mul(a, complex_silu_slope(b))"),
     POINTWISE(gelu_backward, FLOAT_SET, OCL_FUNCTION, "MODE == 2 ? gelu_tanh_grad(a, b) : gelu_erf_grad(a, b)"),
 
     /* Activations of more kinds, their gradients, special functions. */

@@ -51,16 +51,20 @@ static graft_status infer_zero(op_call *c) {
   return GRAFT_OK;
 }
 
+/* Where PyTorch makes one element, a finite number beyond the range becomes infinity in the small floating dtypes, and
+ * is refused in all others, as full refuses it in any. */
+static bool casts_numbers(graft_dtype dtype) {
+  return dt_is_half(dtype) || dt_is_float8(dtype);
+}
+
 /* scalar_tensor: without dtype the default float, whatever the number is */
 static graft_status infer_scalar_tensor(op_call *c) {
   const in_scalar_tensor in = in_scalar_tensor_of(c->args);
   graft_dtype dtype = in.dtype ? in.dtype : dt_default();
   op_set_dtype(c, ARG_scalar_tensor_dtype, dtype);
   op_out(c, OUT, dtype, 0, NULL);
-  /* A finite number beyond a floating dtype becomes infinity here, where full refuses it. */
-  return dt_is_float(dtype) && !dt_is_complex(op_scalar(c, ARG_scalar_tensor_s).dtype)
-             ? GRAFT_OK
-             : op_number_fits(c, ARG_scalar_tensor_s, dtype);
+  const bool casts = casts_numbers(dtype) && !dt_is_complex(op_scalar(c, ARG_scalar_tensor_s).dtype);
+  return casts ? GRAFT_OK : op_number_fits(c, ARG_scalar_tensor_s, dtype);
 }
 
 /* Elements of a range: in f64, but exactly for i64, where the bounds are cut to integers first. */
@@ -140,6 +144,15 @@ static void wrap_bound(op_call *c, int arg, graft_dtype dtype) {
   if (wraps) bound->value.i = (uint8_t)bound->value.i;
 }
 
+/* logspace of one step fills in a number of f64; where there are more steps, all dtypes cast them. */
+static graft_status check_lone_power(const op_call *c, graft_dtype dtype) {
+  graft_scalar start = op_scalar(c, ARG_logspace_start);
+  const double power = pow(op_float(c, ARG_logspace_base), (double)dt_scalar_value(&start).re);
+  const graft_value number = fx_float(power);
+  if (casts_numbers(dtype) || !op_value_fits(c, ARG_logspace_start, &number, dtype)) return GRAFT_OK;
+  return op_error(c, "base to the power of start is %g, which %s can't hold", power, graft_dtype_name(dtype));
+}
+
 /* linspace and logspace, whose dtype stands behind its base */
 static graft_status infer_steps(op_call *c) {
   const in_linspace in = in_linspace_of(c->args);
@@ -162,7 +175,8 @@ static graft_status infer_steps(op_call *c) {
     if (status) return status;
     wrap_bound(c, i, dtype);
   }
-  return GRAFT_OK;
+  bool lone_power = steps == 1 && c->schema->id == GRAFT_OP_LOGSPACE && !has_complex;
+  return lone_power ? check_lone_power(c, dtype) : GRAFT_OK;
 }
 
 /* How many columns of a triangle's row there are, summed over the rows before `row`. */

@@ -62,7 +62,7 @@ static long double r_silu_backward(const long double *x, pw_context *c) {
 static dt_value c_silu_backward(const dt_value *v, pw_context *c) {
   (void)c;
   ref_complex g = CMPLXL(v[0].re, v[0].im), x = CMPLXL(v[1].re, v[1].im), s = 1 / (1 + cexpl(-x));
-  ref_complex r = g * conjl(s * (1 + x * (1 - s)));
+  ref_complex r = g * (s * (1 + x * (1 - s))); /* PyTorch has no conjugate here */
   return (dt_value){creall(r), cimagl(r)};
 }
 REAL(elu, x <= 0 ? expm1l(x * c->p[ARG_elu_input_scale]) * c->p[ARG_elu_alpha] * c->p[ARG_elu_scale]
@@ -151,7 +151,8 @@ static graft_status check_threshold(op_call *c) {
 static graft_status check_softshrink(op_call *c) {
   graft_scalar lambda = op_scalar(c, ARG_softshrink_lambd);
   long double width = dt_scalar_value(&lambda).re;
-  return width >= 0 ? GRAFT_OK : op_error(c, "lambd is %Lg; expected 0 or more", width);
+  if (!(width >= 0)) return op_error(c, "lambd is %Lg; expected 0 or more", width);
+  return isinf(width) ? op_error(c, "lambd is %Lg; expected a finite number", width) : GRAFT_OK;
 }
 
 /* From the result of an in-place forward the sign of its input must be seen. */
@@ -182,7 +183,7 @@ static double real_of(graft_scalar x) {
 
 GRADIENT(relu, fx_threshold_backward(s, g, y, graft_scalar_int(0)))
 GRADIENT(gelu, fx_gelu_backward(s, g, x, in_gelu_of(args).approximate))
-GRADIENT(silu, fx_silu_backward(s, g, x))
+GRADIENT(silu, fx_silu_backward(s, g, fx_conj(s, x)))
 GRADIENT(sigmoid, fx_sigmoid_backward(s, g, y))
 GRADIENT(hardtanh, fx_hardtanh_backward(s, g, x, in_hardtanh_of(args).min_val, in_hardtanh_of(args).max_val))
 GRADIENT(leaky_relu, fx_leaky_relu_backward(s, g, x, in_leaky_relu_of(args).negative_slope, false))
@@ -287,7 +288,7 @@ static void vjp_silu_backward(op_vjp *v) {
   graft_tensor *y = fx_sigmoid(s, in.self);
   graft_tensor *inner = fx_adds(s, fx_mul(s, in.self, fx_adds(s, fx_muls(s, y, -2), 1)), 2);
   graft_tensor *bend = fx_mul(s, sigmoid_slope(s, y), inner);
-  v->results[Y] = fx_mul(s, fx_mul(s, fx_conj(s, v->g[OUT]), in.grad_output), fx_conj(s, bend));
+  v->results[Y] = fx_mul(s, v->g[OUT], fx_conj(s, fx_mul(s, in.grad_output, bend)));
 }
 
 static void vjp_hardswish_backward(op_vjp *v) {
@@ -379,7 +380,7 @@ COMPOSE(sigmoid_backward,
 static graft_tensor *compose_silu_backward(fx *s, const graft_value *v) {
   const in_silu_backward in = in_silu_backward_of(v);
   graft_tensor *open = fx_sigmoid(s, in.self), *bend = fx_adds(s, fx_mul(s, in.self, pw_rest(s, open)), 1);
-  return fx_mul(s, in.grad_output, fx_conj(s, fx_mul(s, open, bend)));
+  return fx_mul(s, in.grad_output, fx_mul(s, open, bend));
 }
 
 /* The number as an integer where the tensor is of integers. */
@@ -516,7 +517,7 @@ static const op_def defs[] = {
                 .gradient = gradient_elu, .compose = compose_elu),
     PW_COMPOSED(CELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, .check = check_celu,
                 RO(celu), .gradient = gradient_celu, .compose = compose_celu),
-    PW_COMPOSED(HARDTANH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_LIKE,
+    PW_COMPOSED(HARDTANH, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_LIKE | PW_BOUNDS,
                 .check = check_hardtanh, RI(hardtanh), .gradient = gradient_hardtanh, .compose = compose_hardtanh),
     PW_COMPOSED(LEAKY_RELU, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS, RO(leaky_relu),
                 .gradient = gradient_leaky_relu, .compose = compose_leaky_relu),
@@ -530,9 +531,9 @@ static const op_def defs[] = {
                 .gradient = gradient_mish, .compose = compose_mish),
     PW_COMPOSED(THRESHOLD, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS,
                 .check = check_threshold, RI(threshold), .gradient = gradient_threshold, .compose = compose_threshold),
-    PW_COMPOSED(HARDSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
+    PW_COMPOSED(HARDSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS | PW_BOUNDS,
                 RO(hardshrink), .gradient = gradient_hardshrink, .compose = compose_hardshrink),
-    PW_COMPOSED(SOFTSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS,
+    PW_COMPOSED(SOFTSHRINK, "b", OP_EXACT_OUT, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .refuse = PW_FLOATS | PW_BOUNDS,
                 .check = check_softshrink, RO(softshrink), .gradient = gradient_softshrink,
                 .compose = compose_softshrink),
     PW_COMPOSED(PRELU_KERNEL, "bb", 0, vjp_prelu, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_FLOATS | PW_LIKE,

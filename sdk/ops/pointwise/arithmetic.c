@@ -277,7 +277,8 @@ COMPLEX(pow_base, x == 0 && pw_number(c, ARG_pow_Scalar_self) == 0 ? 1 : cpowl(p
 
 static graft_status check_pow(op_call *c) {
   graft_scalar exponent = op_scalar(c, Y);
-  if (c->compute == GRAFT_BOOL) return op_error(c, "pow is not defined for bool (%s)", op_show_tensors(c));
+  bool of_bool = c->schema->id == GRAFT_OP_POW_TENSOR_SCALAR; /* to the power of true or false */
+  if (c->compute == GRAFT_BOOL && !of_bool) return op_error(c, "pow is not defined for bool (%s)", op_show_tensors(c));
   if (dt_is_integral(c->compute, true) && exponent.dtype && dt_scalar_value(&exponent).re < 0) {
     return op_error(c, "an integer to a negative integer power is not an integer");
   }
@@ -384,6 +385,15 @@ INTEGER(lcm, common_multiple(c, x, y))
 /* --- compositions --- */
 
 COMPOSE(pow, fx_binary(s, GRAFT_OP_POW_TENSOR_TENSOR, v[X], v[Y]))
+
+/* Of bools, which have no pow, to the power of one: themselves, or all true. */
+static graft_tensor *compose_pow_scalar(fx *s, const graft_value *v) {
+  graft_tensor *x = pw_tensor(v, X);
+  if (x->dtype != GRAFT_BOOL) return compose_pow(s, v);
+  return v[Y].as.scalar.value.i
+             ? fx_clone(s, x, GRAFT_FORMAT_PRESERVE)
+             : fx_full_like(s, x, graft_scalar_bool(true), GRAFT_DTYPE_NONE, NULL, GRAFT_FORMAT_PRESERVE);
+}
 COMPOSE(addcmul,
         fx_add(s, pw_tensor(v, X), fx_mul(s, pw_times(s, pw_tensor(v, Y), v[ARG_addcmul_value]), pw_tensor(v, Z))))
 COMPOSE(addcdiv,
@@ -420,7 +430,7 @@ static const op_def defs[] = {
     PW(POW_TENSOR_TENSOR, "bb", 0, vjp_pow_tensor, SAVE_X | SAVE_Y | SAVE_OUT, .promo = PW_SAME, .check = check_pow,
        RIC(pow)),
     PW_COMPOSED(POW_TENSOR_SCALAR, "b", 0, pw_vjp_unary, SAVE_X, .promo = PW_SAME, .operands = PW_FIRST_TWO,
-                .check = check_pow, RIC(pow_scalar), .gradient = gradient_pow_scalar, .compose = compose_pow),
+                .check = check_pow, RIC(pow_scalar), .gradient = gradient_pow_scalar, .compose = compose_pow_scalar),
     PW_COMPOSED(POW_SCALAR, "b", 0, vjp_pow_base, SAVE_Y | SAVE_OUT, .promo = PW_SAME, .refuse = PW_CONTIGUOUS,
                 .operands = PW_FIRST_TWO, .check = check_pow, RIC(pow_base), .compose = compose_pow),
     PW_COMPOSED(ADDCMUL, "bbb", OP_LATE_NUMBERS, vjp_addcmul, SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_BOOL,

@@ -75,9 +75,6 @@ static graft_status check_masked_fill(op_call *c) {
   const in_masked_fill_Tensor in = in_masked_fill_Tensor_of(c->args);
   if (!in.mask || in.mask->dtype != GRAFT_BOOL) return op_refuse(c, ARG_masked_fill_Tensor_mask, "bool");
   if (in.value && in.value->ndim) return op_refuse(c, ARG_masked_fill_Tensor_value, "one number, of rank 0");
-  if (in.value && dt_is_complex(in.value->dtype) && !dt_is_complex(c->compute)) {
-    return op_error(c, "a complex value does not fit into real self (%s)", op_show_tensors(c));
-  }
   return op_number_fits(c, ARG_masked_fill_Tensor_value, c->compute);
 }
 
@@ -282,11 +279,11 @@ static const op_def defs[] = {
        .integer = i_minimum),
     PW(HEAVISIDE, "bb", OP_EXACT_OUT, NULL, 0, .promo = PW_SAME, .refuse = PW_NO_COMPLEX, .check = pw_check_one_dtype,
        RI(heaviside)),
-    PW_COMPOSED(CLAMP, "b", 0, vjp_clamp, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS, .operands = PW_FIRST_THREE,
-                .check = check_clamp, RI(clamp), .compose = compose_clamp),
+    PW_COMPOSED(CLAMP, "b", 0, vjp_clamp, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_BOUNDS,
+                .operands = PW_FIRST_THREE, .check = check_clamp, RI(clamp), .compose = compose_clamp),
     PW_COMPOSED(CLAMP_TENSOR, "bbb", 0, vjp_clamp, SAVE_X | SAVE_Y | SAVE_Z, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
                 .check = check_clamp_tensor, RI(clamp_tensor), .compose = compose_clamp),
-    PW_COMPOSED(CLAMP_MIN, "b", 0, vjp_clamp_min, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS,
+    PW_COMPOSED(CLAMP_MIN, "b", 0, vjp_clamp_min, SAVE_X, .promo = PW_SAME, .refuse = PW_NUMBERS | PW_BOUNDS,
                 .operands = PW_FIRST_TWO, RI(clamp_min), .compose = compose_clamp_min),
     PW_COMPOSED(CLAMP_MIN_TENSOR, "bb", 0, vjp_clamp_min, SAVE_X | SAVE_Y, .promo = PW_SAME, .refuse = PW_NO_COMPLEX,
                 RI(clamp_min_tensor), .compose = compose_clamp_min),

@@ -28,8 +28,8 @@ typedef enum pw_promo {
 typedef enum pw_operands { PW_TENSORS, PW_FIRST, PW_FIRST_TWO, PW_FIRST_THREE, PW_BEHIND_FIRST } pw_operands;
 
 /* What is refused, by the category of the promoted dtype; how the result's strides differ from TensorIterator's for
- * these operands: those of empty_like(first operand), or row-major; and that it is alpha's opposite which integers must
- * hold. */
+ * these operands: those of empty_like(first operand), or row-major; that it is alpha's opposite which integers must
+ * hold; and that the numbers are bounds of the elements, which floating dtypes must hold, too. */
 enum {
   PW_NO_BOOL = 1,
   PW_NO_INT = 2,
@@ -40,7 +40,8 @@ enum {
   PW_NUMBERS = PW_NO_BOOL | PW_NO_COMPLEX,
   PW_LIKE = 16,
   PW_CONTIGUOUS = 32,
-  PW_OPPOSITE = 64
+  PW_OPPOSITE = 64,
+  PW_BOUNDS = 128
 };
 
 /* --- reference kernels: one function a value --- */

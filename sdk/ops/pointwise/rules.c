@@ -28,13 +28,14 @@ static graft_status check_real_numbers(const op_call *c) {
   return GRAFT_OK;
 }
 
-/* A number that stands beside the operands must be one that integer operands can hold, too; what stands in an operand's
- * place wraps. */
+/* A number that stands beside the operands must be one that integer operands can hold, too, a bound of elements one
+ * that any can; what stands in an operand's place wraps. */
 graft_status pw_bind(const op_call *c, const graft_value *args, int arg, const graft_value *number) {
   (void)args;
   const pw_row *row = c->def->row;
   const op_schema *form = row->tensor_form ? op_schema_of(row->tensor_form) : c->schema;
   if (form->args[arg].kind != OPK_SCALAR) return GRAFT_OK;
+  if (row->refuse & PW_BOUNDS) return op_value_fits(c, arg, number, c->compute);
   graft_value held = *number;
   bool negates = row->refuse & PW_OPPOSITE && held.kind == GRAFT_VALUE_SCALAR && held.as.scalar.dtype == GRAFT_I64;
   if (negates) held.as.scalar.value.i = (int64_t)(0 - (uint64_t)held.as.scalar.value.i);

@@ -12,15 +12,17 @@ static int64_t slices(const graft_tensor *t, int64_t dim) {
   return t->ndim ? t->sizes[dim] : 1;
 }
 
-static graft_status check_alpha(const op_call *c) {
-  graft_dtype alpha = op_scalar(c, ARG_index_add_alpha).dtype;
-  if (dt_is_integral(c->compute, false) && !dt_is_integral(alpha, true)) {
-    return op_error(c, "alpha must be an integer for integer operands (%s)", op_show_tensors(c));
-  }
-  if (dt_is_float(c->compute) && dt_is_complex(alpha)) {
+/* Integers take any alpha that they hold, and cut it: unlike that of add. */
+static graft_status settle_alpha(op_call *c) {
+  graft_scalar alpha = op_scalar(c, ARG_index_add_alpha);
+  if (dt_is_float(c->compute) && dt_is_complex(alpha.dtype)) {
     return op_error(c, "alpha is complex, but the operands are real (%s)", op_show_tensors(c));
   }
-  return GRAFT_OK;
+  graft_status status = op_integer_holds(c, ARG_index_add_alpha, &c->args[ARG_index_add_alpha], c->compute);
+  if (!status && dt_is_integral(c->compute, false) && !dt_is_integral(alpha.dtype, true)) {
+    c->args[ARG_index_add_alpha].as.scalar = graft_scalar_int((int64_t)dt_scalar_value(&alpha).re);
+  }
+  return status;
 }
 
 graft_status sct_infer_along(op_call *c, bool adds) {
@@ -52,9 +54,7 @@ graft_status sct_infer_along(op_call *c, bool adds) {
 
 static graft_status infer_index_add(op_call *c) {
   graft_status status = sct_infer_along(c, true);
-  if (!status) status = check_alpha(c);
-  if (status) return status;
-  return op_integer_holds(c, ARG_index_add_alpha, &c->args[ARG_index_add_alpha], c->compute);
+  return status ? status : settle_alpha(c);
 }
 static graft_status infer_index_copy(op_call *c) {
   return sct_infer_along(c, false);

@@ -159,7 +159,7 @@ static graft_status check_pad_value(const op_call *c, graft_dtype dtype) {
   graft_scalar value = op_scalar(c, ARG_constant_pad_nd_value);
   if (dt_is_unsigned(dtype) && dt_scalar_value(&value).re < 0)
     return op_error(c, "value is %Lg; expected 0 or more for %s", dt_scalar_value(&value).re, graft_dtype_name(dtype));
-  return op_integer_holds(c, ARG_constant_pad_nd_value, &c->args[ARG_constant_pad_nd_value], dtype);
+  return op_number_fits(c, ARG_constant_pad_nd_value, dtype);
 }
 
 static graft_status infer_pad(op_call *c) {
