@@ -20,7 +20,7 @@ static void cf_l_logspace(const cf_check *k, uint32_t out, long double *limits) 
 
 static const cf_op cf_factory_ops[] = {
     {"aten::full", CF_TEXTS("s [33,17] 2 dtype=T", "m [1025] 1 dtype=T", "m [] 2 dtype=T", "m [0] 1 dtype=T"),
-     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
+     CF_ANY_DTYPE | CF_FLOAT8, CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::full", CF_TEXTS("m [33,17] 2.7 dtype=T", "m [129] inf dtype=T", "m [13] nan dtype=T"), CF_FLOATS,
      CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     /* the largest f16 */
@@ -29,14 +29,14 @@ static const cf_op cf_factory_ops[] = {
     /* an integer that by way of f64 would round to another f32 */
     {"aten::full", CF_TEXTS("m [13] 18014399583223809 dtype=T"), CF_BIT(F32) | CF_BIT(F64), CF_R_EXACT, CF_VALUES,
      CF_FLAT, CF_G_NONE},
-    {"aten::fill.Scalar", CF_TEXTS("s T[33,17] 2", "m T[1025] 1", "m T[] 2", "m T[0] 1"), CF_ANY_DTYPE, CF_R_EXACT,
-     CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
+    {"aten::fill.Scalar", CF_TEXTS("s T[33,17] 2", "m T[1025] 1", "m T[] 2", "m T[0] 1"), CF_ANY_DTYPE | CF_FLOAT8,
+     CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
     {"aten::fill.Scalar", CF_TEXTS("m T[13] nan", "m T[13] 1e-6"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT,
      CF_G_NONE},
-    {"aten::zero", CF_TEXTS("m T[33,17]", "s T[1025]", "m T[]", "m T[0]"), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT,
-     CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
+    {"aten::zero", CF_TEXTS("m T[33,17]", "s T[1025]", "m T[]", "m T[0]"), CF_ANY_DTYPE | CF_FLOAT8 | CF_COMPLEX,
+     CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
     {"aten::full_like", CF_TEXTS("m T[33,17] 2", "m T[1025] 1", "m T[] 3", "m T[0] 2", "m T[3,13] 0 dtype=f32"),
-     CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_SELECT(0)},
+     CF_MOVABLE, CF_R_EXACT, CF_VALUES, 0, CF_G_SELECT(0)},
     {"aten::arange.start_step",
      CF_TEXTS("s 0 33 2 dtype=T", "m 5 -17 -3 dtype=T", "m 0 100 1 dtype=T", "m 3 3 1 dtype=T"), CF_REALS & ~CF_BIT(U8),
      CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},

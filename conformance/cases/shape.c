@@ -1,14 +1,14 @@
 #include "conformance/cases/rows.h"
 
 #define CF_MOVE(n, flags, grad, ...) \
-  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, flags, grad }
+  { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_MOVABLE, CF_R_EXACT, CF_VALUES, flags, grad }
 /* More dims than a kernel is likely to have loops for; every second one is of size 1 or goes together with none. */
 #define CF_MANY_DIMS(n, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0) }
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
 /* Prims that copy into another shape or other strides. */
 #define CF_INTO(n, ...) \
-  { "prims::" n, CF_TEXTS(__VA_ARGS__), CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_NONE }
+  { "prims::" n, CF_TEXTS(__VA_ARGS__), CF_MOVABLE, CF_R_EXACT, CF_VALUES, CF_SPECIALS_TOO, CF_G_NONE }
 /* Views: done by the host, so that only their gradients run anything. */
 #define CF_VIEW(n, ...)                                                                                    \
   {                                                                                                        \

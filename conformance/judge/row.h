@@ -13,6 +13,9 @@
 #define CF_COMPLEX   (CF_BIT(C64) | CF_BIT(C128))
 #define CF_REALS     (CF_FLOATS | CF_INTS)
 #define CF_ANY_DTYPE (CF_FLOATS | CF_INTS | CF_BOOLS)
+#define CF_FLOAT8    (CF_BIT(F8_E4M3FN) | CF_BIT(F8_E5M2))
+/* Of ops that move elements as they are: float8, too, in which nothing is computed. */
+#define CF_MOVABLE (CF_ANY_DTYPE | CF_COMPLEX | CF_FLOAT8)
 
 /* ---- how far a result may be ---- */
 

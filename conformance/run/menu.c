@@ -219,7 +219,7 @@ static void cf_walk_fills(cf_walk *w, uint32_t dtype_rank) {
 static void cf_walk_gradients(cf_walk *w, uint32_t dtype_rank) {
   const cf_op *op = w->op;
   bool floating = cf_mantissa(w->c.dtype) > 0, first = w->text_rank == 0;
-  if (op->grad.kind == CF_GRAD_NONE || !floating) return;
+  if (op->grad.kind == CF_GRAD_NONE || !floating || dt_is_float8(w->c.dtype)) return;
   w->c.mode = CF_VJP;
   cf_level level = dtype_rank == 0 || first ? CF_MUSTPASS : CF_FULL;
   cf_offer(w, cf_max_level(level, w->text_level));

@@ -110,6 +110,17 @@ static uint16_t half_bits(float value) {
   return (uint16_t)(sign | ((bits & 0x7fffffff) - 0x38000000u) >> 13);
 }
 
+/* To float8, by the formula and the constants of to_float8 in common.cl. */
+static uint8_t float8_bits(float value, uint32_t dropped, uint32_t least, float units, uint32_t most, uint32_t beyond) {
+  const uint32_t bits = float_to_bits(value), size = bits & 0x7fffffffu, sign = bits >> 24 & 0x80;
+  if (size > 0x7f800000u) return (uint8_t)(sign | 0x7f);
+  uint32_t normal = (size + ((1u << (dropped - 1)) - 1) + (size >> dropped & 1)) >> dropped;
+  normal -= (least >> dropped) - (1u << (23 - dropped));
+  if (size >= least) return (uint8_t)(sign | (normal > most ? beyond : normal));
+  volatile float shifted = bits_to_float(size) * units + 0x1p23f; /* whose steps are 1 */
+  return (uint8_t)(sign | (uint32_t)(shifted - 0x1p23f));
+}
+
 static bool number_is_true(const ocl_number *number) {
   return number->re != 0 || number->im != 0 || (number->is_int && number->i != 0);
 }
@@ -118,7 +129,7 @@ void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *el
   float f[2] = {number->is_int ? (float)number->i : (float)number->re, (float)number->im};
   double d[2] = {number->re, number->im};
   uint16_t half;
-  uint8_t truth = number_is_true(number);
+  uint8_t truth = number_is_true(number), eight;
   switch (dtype->code) {
     case GRAFT_BOOL: memcpy(element, &truth, 1); return;
     case GRAFT_F16:
@@ -128,6 +139,14 @@ void ocl_number_store(const ocl_number *number, const ocl_dtype *dtype, void *el
     case GRAFT_BF16:
       half = f[0] != f[0] ? 0x7fc0 : (uint16_t)(float_to_bits(round_mantissa(f[0], 16)) >> 16);
       memcpy(element, &half, 2);
+      return;
+    case GRAFT_F8_E4M3FN:
+      eight = float8_bits(f[0], 20, 0x3c800000u, 0x1p9f, 0x7e, 0x7e);
+      memcpy(element, &eight, 1);
+      return;
+    case GRAFT_F8_E5M2:
+      eight = float8_bits(f[0], 21, 0x38800000u, 0x1p16f, 0x7b, 0x7c);
+      memcpy(element, &eight, 1);
       return;
     case GRAFT_F32:
     case GRAFT_C64: memcpy(element, f, dtype->bytes); return;

@@ -57,5 +57,6 @@ float ocl_round_to(graft_dtype dtype, float value);
 #define OCL_BOOLS   OCL_BIT(BOOL)
 #define OCL_FLOAT8  (OCL_BIT(F8_E4M3FN) | OCL_BIT(F8_E5M2)) /* converted and moved; nothing is computed in them */
 #define OCL_COMPLEX (OCL_BIT(C64) | OCL_BIT(C128))
+#define OCL_MOVABLE (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX | OCL_FLOAT8)
 
 #endif

@@ -5,12 +5,12 @@
 #define LAYOUTS (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
 
 static const ocl_op ops[] = {
-    {OCL_OP(index_select), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
-    {OCL_OP(index_Tensor), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
-    {OCL_OP(gather), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
-    {OCL_OP(take), .inputs = ALL, .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(index_select), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS},
+    {OCL_OP(index_Tensor), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS},
+    {OCL_OP(gather), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS},
+    {OCL_OP(take), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(nonzero), .inputs = ALL, .outputs = OCL_BIT(I64), .flags = GRAFT_CAP_UNALIGNED},
     {OCL_OP(nonzero_static), .inputs = ALL, .outputs = OCL_BIT(I64), .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
-    {OCL_OP(masked_select), .inputs = ALL, .outputs = ALL, .flags = GRAFT_CAP_UNALIGNED},
+    {OCL_OP(masked_select), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = GRAFT_CAP_UNALIGNED},
 };
 OCL_FAMILY(indexing, ops)

@@ -111,17 +111,18 @@ graft_status ocl_op_index_fill_int_Tensor(const graft_exec *exec, const graft_ar
 #define LAYOUTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY)
 
 static const ocl_op ops[] = {
-    {OCL_OP(scatter_src), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(scatter_src), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(scatter_value), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(scatter_add), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(scatter_reduce_two), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(index_put), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(index_put_impl), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(put), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_put), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_put_impl), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(put), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(index_add), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
     {OCL_OP(index_reduce), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(index_copy), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(index_fill_int_Tensor), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
-    {OCL_OP(masked_scatter), .inputs = ALL, .outputs = ALL, .flags = LAYOUTS},
+    {OCL_OP(index_copy), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(index_fill_int_Tensor), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE,
+     .flags = LAYOUTS | GRAFT_CAP_IN_PLACE},
+    {OCL_OP(masked_scatter), .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE, .flags = LAYOUTS},
 };
 OCL_FAMILY(scatter, ops)

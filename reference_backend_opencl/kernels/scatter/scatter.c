@@ -236,9 +236,15 @@ static graft_status run_sorted(const graft_exec *exec, memo *memo, const ocl_sca
   return (memo->in_lines ? ocl_sorted_lines_run : ocl_sorted_run)(exec, &memo->sorted, call, first, second);
 }
 
+/* Which are moved, and not computed in. */
+static bool is_float8(const graft_tensor_desc *desc) {
+  return desc->dl.dtype == GRAFT_F8_E4M3FN || desc->dl.dtype == GRAFT_F8_E5M2;
+}
+
 graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {
   const ocl_indexed *indexed = &call->indexed;
   graft_stream *stream = exec->stream;
+  if (call->mode != OCL_SCATTER_SET && is_float8(indexed->picked)) return GRAFT_UNIMPLEMENTED;
   for (int k = 0; k < indexed->indices; k++) {
     if (ocl_elements(indexed->index[k]) == 0) return begin(stream, call);
   }

@@ -1,16 +1,14 @@
 /* The shape ops: one row an op. */
 #include "kernels/pointwise/pointwise.h"
 
-#define ALL        (OCL_FLOATS | OCL_INTS | OCL_BOOLS | OCL_COMPLEX)
-#define COPIES     .inputs = ALL, .outputs = ALL
-#define CASTS      .inputs = ALL | OCL_FLOAT8, .outputs = ALL | OCL_FLOAT8
+#define COPIES     .inputs = OCL_MOVABLE, .outputs = OCL_MOVABLE
 #define ANY_LAYOUT (GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_UNALIGNED)
 
 static const ocl_op ops[] = {
-    {OCL_OP(to_copy), CASTS, .fused = &ocl_cast_recipe,
+    {OCL_OP(to_copy), COPIES, .fused = &ocl_cast_recipe,
      .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
-    {OCL_OP(clone), CASTS, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
-    {OCL_OP(copy), CASTS, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
+    {OCL_OP(clone), COPIES, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
+    {OCL_OP(copy), COPIES, .flags = ANY_LAYOUT | GRAFT_CAP_IN_PLACE | GRAFT_CAP_MIXED_DTYPE},
     {OCL_OP(cat), COPIES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(constant_pad_nd), COPIES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
     {OCL_OP(repeat), COPIES, .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_EMPTY},
