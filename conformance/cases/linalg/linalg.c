@@ -133,7 +133,7 @@ static const cf_op cf_linalg_ops[] = {
      CF_LAPACK, CF_R_PROPERTY(cf_qr_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::geqrf",
      CF_TEXTS("m T[3,13,13]~general", "m T[33,17]~general", "m T[17,33]~general", "m T[1,1]~general",
-              "m T[39,35]~general", "m T[2,97,96]~general", "m T[515,96]~general"),
+              "m T[39,35]~general", "m T[2,97,96]~general", "m T[515,96]~general", "m T[4099,3]~general"),
      CF_LAPACK, CF_R_PROPERTY(cf_geqrf_property, 3, 1), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::linalg_householder_product",
      CF_TEXTS("m T[3,13,5]~dominant T[3,5]", "m T[9,9]~dominant T[7]", "m T[1,1]~general T[1]",
