@@ -94,7 +94,7 @@ static const followed programs_of[] = {{"bias, relu", biased_relu, 1, 2},
                                        {"mask, cast, silu", cast_silu, 2, 4}};
 
 /* Small; rows and planes with tails; windows of one element as products; one channel a group; strides, dilation,
- * groups; transposed; more taps than are unrolled; what zeros spoil. */
+ * groups; transposed; images side by side; more taps than are unrolled; what zeros spoil. */
 static const shape shapes_of[] = {
     {"one element", 1, 1, 1, {1, 1}, {1, 1}, 1, 0, 1, 1, false, false},
     {"small", 2, 3, 5, {6, 7}, {3, 3}, 1, 1, 1, 1, false, false},
@@ -108,6 +108,8 @@ static const shape shapes_of[] = {
     {"depthwise, infinite", 2, 36, 72, {20, 37}, {5, 3}, 1, 2, 1, 36, false, true},
     {"groups, dilated", 2, 24, 36, {19, 17}, {3, 2}, 1, 2, 2, 3, false, false},
     {"transposed", 2, 24, 16, {11, 21}, {3, 3}, 2, 1, 1, 2, true, true},
+    {"images side by side", 20, 40, 19, {5, 4}, {3, 3}, 1, 1, 1, 1, false, true},
+    {"images side by side, transposed", 35, 24, 22, {3, 4}, {3, 3}, 2, 1, 1, 2, true, true},
     {"wide window", 2, 8, 9, {3, 60}, {1, 14}, 1, 0, 1, 1, false, false},
 };
 
@@ -174,7 +176,7 @@ END_TEST
 START_TEST(of_other_dtypes) {
   if (!device) return;
   static const graft_dtype dtypes[] = {GRAFT_BF16, GRAFT_F16, GRAFT_F64};
-  static const int some[] = {2, 4, 7, 9};
+  static const int some[] = {2, 4, 7, 9, 12};
   for (size_t d = 0; d < ROWS(dtypes); d++) {
     if (dtypes[d] == GRAFT_F64 && programs_of[_i].calls == cast_silu) continue;
     for (size_t s = 0; s < ROWS(some); s++)

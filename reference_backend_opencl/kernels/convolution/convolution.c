@@ -286,6 +286,17 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   return form;
 }
 
+/* Other ways of CPUs, each with programs of its own; `rows` is laid out for the one that is left. */
+static graft_status prepare_large(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
+                                  const ocl_space *rows, const form *form, bool has_bias) {
+  graft_status served = ocl_strips_forward(f, device, dtype, *s, vector_for(device, s->out_size[2]));
+  if (served != GRAFT_UNIMPLEMENTED) return served;
+  double cost = ocl_products_cost(device, dtype, s);
+  if (cost == 0) cost = ocl_rows_cost(device, dtype, rows, form->vec, form->spread ? 1 : form->wide, form->tile);
+  served = ocl_images_forward(f, device, dtype, *s, cost);
+  return served == GRAFT_UNIMPLEMENTED ? ocl_products_forward(f, device, dtype, s, has_bias) : served;
+}
+
 graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
                                  bool has_bias) {
   const ocl_space whole = s;
@@ -296,14 +307,11 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
   if (served == GRAFT_OK && gaps && !f->exact) return ocl_gaps_make(&f->mend, device, dtype, &s, true);
   if (served != GRAFT_UNIMPLEMENTED) return served;
   const form form = forward_form(device, dtype, &s);
-  const int64_t tile = form.tile, width = s.out_size[2];
-  served = GRAFT_UNIMPLEMENTED;
-  if (!is_small(device, &s, tile)) served = ocl_strips_forward(f, device, dtype, s, vector_for(device, width));
-  if (!is_small(device, &s, tile) && served == GRAFT_UNIMPLEMENTED)
-    served = ocl_products_forward(f, device, dtype, &s, has_bias);
-  if (served != GRAFT_UNIMPLEMENTED) return served;
+  const int64_t tile = form.tile;
   if (form.pitch) lay_plane(&s, &form);
   set_rows(&s, &form);
+  if (!is_small(device, &whole, tile)) served = prepare_large(f, device, dtype, &whole, &s, &form, has_bias);
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
@@ -384,6 +392,16 @@ static form gradient_form(const graft_device *device, const ocl_space *s) {
   return form;
 }
 
+/* As prepare_large. */
+static graft_status prepare_large_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
+                                         const ocl_space *s, const ocl_space *rows, const ocl_space *outs,
+                                         const form *form) {
+  graft_status served = ocl_strips_weight(g, device, dtype, *s, vector_for(device, s->out_size[2]));
+  if (served == GRAFT_UNIMPLEMENTED) served = ocl_products_weight(g, device, dtype, s);
+  const double cost = ocl_squares_cost(device, dtype, rows, outs, form->vec, form->tile);
+  return served == GRAFT_UNIMPLEMENTED ? ocl_channels_weight(g, device, dtype, *s, cost) : served;
+}
+
 static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s) {
   const ocl_space whole = s;
   const bool gaps = ocl_weight_has_gaps(dtype, &s);
@@ -393,11 +411,7 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   if (served != GRAFT_UNIMPLEMENTED) return served;
   const int64_t enough = 32; /* vectors summed before they are added to the others */
   const form form = gradient_form(device, &s);
-  const int64_t tile = form.tile, width = s.out_size[2];
-  served = GRAFT_UNIMPLEMENTED;
-  if (!is_small(device, &s, tile)) served = ocl_strips_weight(g, device, dtype, s, vector_for(device, width));
-  if (!is_small(device, &s, tile) && served == GRAFT_UNIMPLEMENTED) served = ocl_products_weight(g, device, dtype, &s);
-  if (served != GRAFT_UNIMPLEMENTED) return served;
+  const int64_t tile = form.tile;
   ocl_space outs = outs_of(&s);
   if (form.pitch) {
     lay_plane(&s, &form);
@@ -405,6 +419,8 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   }
   set_rows(&s, &form);
   set_rows(&outs, &form);
+  if (!is_small(device, &whole, tile)) served = prepare_large_weight(g, device, dtype, &whole, &s, &outs, &form);
+  if (served != GRAFT_UNIMPLEMENTED) return served;
   s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
   g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));

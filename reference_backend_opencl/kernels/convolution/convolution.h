@@ -53,7 +53,7 @@ struct ocl_forward {
 typedef struct ocl_weight_gradient ocl_weight_gradient;
 struct ocl_weight_gradient {
   ocl_kernel rows, outs, gradient, sum, mend;
-  uint64_t skip_outs, skip_parts, bytes;
+  uint64_t skip_outs, skip_sums, skip_parts, bytes; /* skip_sums: of channels.c */
   int64_t out_row;
   bool sums;  /* parts, by `sum` */
   bool exact; /* as above */
@@ -80,6 +80,31 @@ bool ocl_f32_serves_forward(const graft_device *device, const ocl_dtype *dtype, 
 graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s, int64_t vec);
 graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
                                int64_t vec);
+
+/* ---- What a way costs on CPUs, in multiplications of a vector ---- */
+
+/* Where a weight is read for one vector alone, a multiplication counts for more. */
+#define OCL_NARROW 1.4
+
+/* How many pairs there are, along a dimension, of an output and a tap that meets an element there. */
+double ocl_met_taps(const ocl_space *s, int d);
+/* A convolution of packed rows, and the gradient of a weight of those, once they are laid out: by tiles of so many
+ * channels, and `wide` vectors of `vec` lanes. `wide` is 1 where each tap counts for one of several. */
+double ocl_rows_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, int64_t vec, int64_t wide,
+                     int64_t tile);
+double ocl_squares_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, const ocl_space *outs,
+                        int64_t vec, int64_t tile);
+
+/* A forward convolution that is a matrix product; 0: this is none. */
+double ocl_products_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s);
+
+/* The same for those that CPUs make with images side by side, where that costs less than `other`. */
+graft_status ocl_images_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                                double other);
+
+/* The same for gradients of weights that CPUs make tap by tap. */
+graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
+                                 double other);
 
 /* The same for those that are matrix products on CPUs. */
 graft_status ocl_products_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,

@@ -4,6 +4,8 @@
 
 /* Of fewer channels, tiles would stay empty. */
 enum { CHANNELS_LEAST = 8 };
+/* Of a tile's row (matmul/plan.c). */
+enum { VECTORS = 2 };
 
 static bool is_served(const graft_device *device, const ocl_space *s) {
   for (int d = 0; d < 3; d++) {
@@ -31,6 +33,13 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_plac
   (void)work;
   const ocl_product_call product = {.a = call->weight, .b = call->in, .addend = call->bias};
   return ocl_product_run(exec, f->product, &product, call->out, call->count, call->arguments);
+}
+
+double ocl_products_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
+  if (!is_served(device, s)) return 0;
+  const int64_t channels = ocl_round_up(s->out_channels, CHANNELS_LEAST) * s->in_channels;
+  const int64_t vec = device->vector_width > 4 && dtype->bytes > 4 ? device->vector_width / 2 : device->vector_width;
+  return (double)(s->batch * channels) * (double)(ocl_round_up(s->out_size[2], VECTORS * vec) / vec);
 }
 
 graft_status ocl_products_forward(ocl_forward *f, graft_device *device, const ocl_dtype *dtype, const ocl_space *s,
