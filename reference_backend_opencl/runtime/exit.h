@@ -11,7 +11,5 @@ void ocl_exit_forget(graft_stream *stream);
 /* Around the making of a program. Once exit has begun to wait, `begins` does not return. */
 void ocl_exit_build_begins(const graft_device *device);
 void ocl_exit_build_ends(const graft_device *device);
-/* After a stream was waited for. */
-void ocl_exit_waited(const graft_device *device);
 
 #endif

@@ -193,7 +193,6 @@ static graft_status synchronize(graft_stream *stream) {
   if (error == CL_SUCCESS) error = clFinish(stream->queue);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clFinish");
   atomic_store(&stream->finished, submitted);
-  ocl_exit_waited(stream->device);
   return check_faults(stream);
 }
 
