@@ -33,6 +33,9 @@ static const cf_op cf_factory_ops[] = {
      CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
     {"aten::fill.Scalar", CF_TEXTS("m T[13] nan", "m T[13] 1e-6"), CF_FLOATS, CF_R_EXACT, CF_VALUES, CF_FLAT,
      CF_G_NONE},
+    /* below the normal numbers, rounded, and what rounds to the largest of e4m3fn */
+    {"aten::fill.Scalar", CF_TEXTS("m T[13] 0.011", "m T[13] -2.7", "m T[13] nan", "m T[13] 440"), CF_FLOAT8,
+     CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::zero", CF_TEXTS("m T[33,17]", "s T[1025]", "m T[]", "m T[0]"), CF_ANY_DTYPE | CF_FLOAT8 | CF_COMPLEX,
      CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
     {"aten::full_like", CF_TEXTS("m T[33,17] 2", "m T[1025] 1", "m T[] 3", "m T[0] 2", "m T[3,13] 0 dtype=f32"),
