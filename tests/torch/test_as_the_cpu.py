@@ -148,6 +148,16 @@ def test_errors_begin_with_the_op_that_was_called(device):
         assert str(error.value).startswith("aten::" + head), error.value
 
 
+@pytest.mark.parametrize("dtype", [F16, BF16])
+def test_an_element_made_of_a_number_is_equal_to_it(device, other, dtype):
+    x = torch.tensor([0.1, 1.0, 65504.0, float("inf")], dtype=dtype)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        for number in (0.1, 65520.0, 1e39):
+            expected = getattr(torch, name)(x, number)
+            for place in (device, other):
+                assert getattr(torch, name)(x.to(place), number).cpu().equal(expected), (name, number, place)
+
+
 @pytest.mark.parametrize("name", ["_foreach_add_", "_foreach_sub_", "_foreach_addcmul_"])
 def test_a_list_is_as_it_was_when_an_item_is_refused(device, name):
     """A tensor that stands in a list twice has it written in order; of the last item, whose operands are broadcast, int8

@@ -18,10 +18,12 @@ static const void *field(const void *args, uint16_t offset) {
   return pointer;
 }
 
-/* A number takes part in the precision that the dtype is computed in: 0.1 with f32 or bf16 is 0.1f. */
+/* A number takes part in the precision that the dtype is computed in: 0.1 with f32 or bf16 is 0.1f. Comparisons compute
+ * nothing: an element that was made of 0.1 is equal to it. */
 static long double as_number(const pw_run *r, long double value) {
   graft_dtype real = dt_real(r->c.compute);
-  return dt_is_float(real) ? dt_round(dt_accumulate(real), value) : value;
+  if (!dt_is_float(real)) return value;
+  return dt_round(r->row->promo == PW_BOOL ? real : dt_accumulate(real), value);
 }
 
 /* The number at an argument's place; false where it is absent, or no number. */
