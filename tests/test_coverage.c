@@ -6,7 +6,9 @@
 #include "conformance/cases/cases.h"
 #include "conformance/run/call.h"
 #include "conformance/run/menu.h"
+#include "dispatch/plan.h"
 #include "fixtures/files.h"
+#include "graft/graft.h"
 #include "ops/core/op.h"
 #include "suite.h"
 
@@ -323,11 +325,63 @@ START_TEST(index_arguments_have_a_range_case) {
 }
 END_TEST
 
+/* ---- the dtype that a rule computes in ---- */
+
+/* Whether an argument is a half type's value that a rule may have converted before it is computed with. */
+static bool takes_values(const op_call *call) {
+  for (uint32_t a = 0; a < call->schema->nargs; a++) {
+    const char role = op_role(call->schema, call->def, a);
+    if ((role != 'b' && role != 'v') || call->args[a].kind != GRAFT_VALUE_TENSOR) continue;
+    const graft_tensor *t = call->args[a].as.tensor;
+    if (t->dtype == GRAFT_BF16 && t->numel) return true;
+  }
+  return false;
+}
+
+/* Ops whose rounding cases in a half type have a rule that names no dtype to compute in: by row of the schema table. */
+static bool unnamed[OPS];
+
+static bool note_compute(void *context, const cf_case *c, const char *id) {
+  dsp_room room;
+  arena lists = ARENA_IN(room.bytes);
+  op_call made = {.lists = &lists};
+  cf_call call;
+  size_t count;
+  (void)context, (void)id;
+  if (c->mode != CF_FORWARD || c->dtype != GRAFT_BF16 || !cf_call_open(c, &call)) return true;
+  const bool rounds = call.op->rule.klass != CF_EXACT && call.op->rule.klass != CF_PERMUTED;
+  txt_call *text = &call.text;
+  if (rounds && !unnamed[text->schema - op_schema_all(&count)] &&
+      !txt_make(text, graft_device_reference(), NULL, NULL) &&
+      !dsp_infer(&made, text->schema, text->args, text->schema->nargs))
+    unnamed[text->schema - op_schema_all(&count)] = !made.compute && takes_values(&made);
+  arena_free(&lists);
+  cf_call_close(&call);
+  return true;
+}
+
+/* A half type is computed in f32 where a device has no slot for it: for that its rule has to say that it is one. */
+START_TEST(what_rounds_says_in_which_dtype) {
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  const cf_selection mustpass = {.level = CF_MUSTPASS};
+  int wrong = 0;
+  cf_menu(&mustpass, note_compute, NULL);
+  for (size_t i = 0; i < count; i++) {
+    if (!unnamed[i]) continue;
+    fprintf(stderr, "%s: its rule names no dtype to compute in\n", all[i].name);
+    wrong++;
+  }
+  ck_assert_msg(wrong == 0, "%d rules name no dtype to compute in", wrong);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(ops_are_covered),
                               ONCE(arguments_come_in_all_their_kinds),
                               ONCE(index_arguments_have_a_range),
                               ONCE(index_arguments_have_a_range_case),
+                              ONCE(what_rounds_says_in_which_dtype),
                               {0}};
   return run_suite("coverage", tests, (suite_options){.timeout_s = 100});
 }
