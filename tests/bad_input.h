@@ -2,13 +2,13 @@
 #ifndef GRAFT_TESTS_BAD_INPUT_H
 #define GRAFT_TESTS_BAD_INPUT_H
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conformance/text/text.h"
 #include "graft/graft.h"
+#include "marks.h"
 #include "plugin_path.h"
 
 #define PROGRAM GRAFT_BINARY_DIR "/bin/graft"

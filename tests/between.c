@@ -1,6 +1,5 @@
 #include "between.h"
 
-#include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -10,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "marks.h"
 
 #define SEEN   __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)

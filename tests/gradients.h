@@ -2,13 +2,13 @@
 #ifndef GRAFT_TESTS_GRADIENTS_H
 #define GRAFT_TESTS_GRADIENTS_H
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
 #include "graft/autograd.h"
 #include "graft/memory.h"
 #include "graft/ops.h"
+#include "marks.h"
 
 /* Tensors that a test makes are released after it. */
 enum { MAX_KEPT = 512 };

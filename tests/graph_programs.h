@@ -3,12 +3,12 @@
 #ifndef GRAFT_TESTS_GRAPH_PROGRAMS_H
 #define GRAFT_TESTS_GRAPH_PROGRAMS_H
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bad_input.h"
 #include "graft/graft.h"
+#include "marks.h"
 #include "tensor/tensor.h"
 
 #define T(tensor) graft_value_tensor(tensor)

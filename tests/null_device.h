@@ -3,11 +3,11 @@
 #ifndef GRAFT_TESTS_NULL_DEVICE_H
 #define GRAFT_TESTS_NULL_DEVICE_H
 
-#include <check.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "graft/graft.h"
+#include "marks.h"
 #include "memory/memory.h"
 #include "plugin_path.h"
 #include "plugins/null.h"

@@ -10,8 +10,9 @@
 #ifndef GRAFT_TESTS_SUITE_H
 #define GRAFT_TESTS_SUITE_H
 
-#include <check.h>
 #include <stdbool.h>
+
+#include "marks.h"
 
 #define ROWS(table) (int)(sizeof(table) / sizeof *(table))
 

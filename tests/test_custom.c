@@ -1,5 +1,4 @@
 /* Ops that a plugin brings: their schemas, calls by name, errors, gradients. */
-#include <check.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -8,6 +7,7 @@
 #include "graft/bridge.h"
 #include "graft/custom_ops.h"
 #include "graft/graft.h"
+#include "marks.h"
 #include "ops/core/schema_text.h"
 #include "suite.h"
 

@@ -1,6 +1,5 @@
 /* The OpenCL backend by itself: how it answers for its ops, what it refuses, what it says. Without it, nothing is done.
  */
-#include <check.h>
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "bad_input.h"
 #include "device/device.h"
+#include "marks.h"
 #include "suite.h"
 
 static graft_rt_device *opencl(void) {

@@ -1,10 +1,10 @@
 /* How many programs the OpenCL backend makes of small calls, whose shapes and layouts are no reason for one, and that a
  * small call's program gives what a large call's gives, to the bit. */
-#include <check.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "marks.h"
 #include "opencl_device.h"
 #include "suite.h"
 #include "tensor/dtype.h"

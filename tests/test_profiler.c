@@ -1,10 +1,10 @@
 /* Records of what ran on a device, through libgraft: by the plugin of threads, and by the OpenCL backend. */
-#include <check.h>
 #include <string.h>
 #include <time.h>
 
 #include "bad_input.h"
 #include "graft/graft.h"
+#include "marks.h"
 #include "suite.h"
 
 enum { ITEMS = 4096, BYTES = ITEMS * sizeof(float), RECORDS_MAX = 256 };
