@@ -4,6 +4,8 @@
  * o * stride - padding + k * dilation of the fine one. Forward and backward, plain and transposed, all are one of three
  * sums over that relation: to the coarse grid, to the fine grid, or to the taps. In all of them the weight is [coarse
  * channels, fine channels / groups, taps]. */
+#include <string.h>
+
 #include "ops/convolution/convolution.h"
 #include "ops/core/ref.h"
 
@@ -94,6 +96,13 @@ static const ref_real *plane(const grid *g, const ref_array *a, int64_t n, int64
   return a->re + ((n * g->groups * channels) + channel) * size;
 }
 
+/* Appends a pair of factors. Copied as bytes: an x87 unit takes long to load and to store ten of them. */
+static inline int64_t pair(grid *g, int64_t terms, const ref_real *x, const ref_real *y) {
+  memcpy(&g->x.re[terms], x, sizeof *x);
+  memcpy(&g->y.re[terms], y, sizeof *y);
+  return terms + 1;
+}
+
 static void sum_to_coarse(grid *g, graft_dtype dtype, const ref_array *f, const ref_array *w, ref_array *c) {
   int64_t all = g->groups * g->coarse_channels;
   for (int64_t i = 0; i < c->count; i++) {
@@ -104,9 +113,7 @@ static void sum_to_coarse(grid *g, graft_dtype dtype, const ref_array *f, const 
       const ref_real *taps = w->re + (cc * g->fine_channels + cf) * g->taps;
       for (int64_t k = 0; k < g->taps; k++) {
         int64_t at = g->fine_at[o * g->taps + k];
-        if (at < 0) continue;
-        g->x.re[terms] = seen[at];
-        g->y.re[terms++] = taps[k];
+        if (at >= 0) terms = pair(g, terms, &seen[at], &taps[k]);
       }
     }
     c->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
@@ -123,9 +130,7 @@ static void sum_to_fine(grid *g, graft_dtype dtype, const ref_array *c, const re
       const ref_real *taps = w->re + (cc * g->fine_channels + cf % g->fine_channels) * g->taps;
       for (int64_t k = 0; k < g->taps; k++) {
         int64_t o = g->coarse_at[at * g->taps + k];
-        if (o < 0) continue;
-        g->x.re[terms] = from[o];
-        g->y.re[terms++] = taps[k];
+        if (o >= 0) terms = pair(g, terms, &from[o], &taps[k]);
       }
     }
     f->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
@@ -141,9 +146,7 @@ static void sum_to_taps(grid *g, graft_dtype dtype, const ref_array *c, const re
       const ref_real *seen = plane(g, f, n, g->fine_channels, seen_channel, g->fine);
       for (int64_t o = 0; o < g->coarse; o++) {
         int64_t at = g->fine_at[o * g->taps + k];
-        if (at < 0) continue;
-        g->x.re[terms] = from[o];
-        g->y.re[terms++] = seen[at];
+        if (at >= 0) terms = pair(g, terms, &from[o], &seen[at]);
       }
     }
     w->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
