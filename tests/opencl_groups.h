@@ -10,14 +10,27 @@
 
 enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
 
-/* --- setups: either kind of kernels, by the processor that is there --- */
+/* --- setups: either kind of kernels, by the processor that is there; once in a process --- */
+
+static inline void open_with(const char *option) {
+  static const char *opened;
+  if (opened && strcmp(opened, option) == 0) return;
+  opened = option;
+  device = has_opencl() ? device_at(OPENCL, (const char *const[]){option, NULL}, 0) : NULL;
+}
 
 static inline void open_for_cpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=cpu", NULL}, 0) : NULL;
+  open_with("kernels=cpu");
 }
 
 static inline void open_for_gpus(void) {
-  device = has_opencl() ? device_at(OPENCL, (const char *const[]){"kernels=gpu", NULL}, 0) : NULL;
+  open_with("kernels=gpu");
+}
+
+/* PoCL reads its library of built-in functions, ten megabytes, in each process that compiles: most of what a small test
+ * would take. The tests of a suite share a process. */
+static inline suite_options on_one_device(void (*setup)(void)) {
+  return (suite_options){.setup = setup, .shared_process = true};
 }
 
 /* --- values --- */

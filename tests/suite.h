@@ -6,11 +6,17 @@
  *   }
  *
  * Each test has a process of its own, so that it finds no state of another's; CK_FORK=no runs them in one, for a
- * debugger. CK_RUN_CASE names the one test that is wanted. */
+ * debugger. CK_RUN_CASE names the one test that is wanted. Where what a process has to make before its first test takes
+ * longer than the tests, a suite's tests may have one process between them. */
 #ifndef GRAFT_TESTS_SUITE_H
 #define GRAFT_TESTS_SUITE_H
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "marks.h"
 
@@ -30,10 +36,10 @@ typedef struct suite_options {
   void (*setup)(void);    /* before each test, in its process */
   void (*teardown)(void); /* and behind it */
   bool one_process;       /* no process for each test */
+  bool shared_process;    /* the same in a process of the suite's own, without a limit of time */
 } suite_options;
 
-/* Runs the tests up to the one that is {0}. Returns what main returns. */
-static int run_suite(const char *name, const suite_test *tests, suite_options options) {
+static int run_here(const char *name, const suite_test *tests, suite_options options) {
   Suite *suite = suite_create(name);
   for (const suite_test *t = tests; t->test; t++) {
     TCase *one = tcase_create(t->test->name);
@@ -48,6 +54,21 @@ static int run_suite(const char *name, const suite_test *tests, suite_options op
   int failed = srunner_ntests_failed(runner);
   srunner_free(runner);
   return failed != 0;
+}
+
+/* Runs the tests up to the one that is {0}. Returns what main returns. */
+static int run_suite(const char *name, const suite_test *tests, suite_options options) {
+  const char *forks = getenv("CK_FORK");
+  if (!options.shared_process || (forks && strcmp(forks, "no") == 0)) return run_here(name, tests, options);
+  options.shared_process = false;
+  options.one_process = true;
+  int status = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) exit(run_here(name, tests, options));
+  if (child < 0 || waitpid(child, &status, 0) < 0) return perror(name), 1;
+  if (WIFSIGNALED(status)) fprintf(stderr, "%s: %s\n", name, strsignal(WTERMSIG(status)));
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
 #endif

@@ -305,6 +305,6 @@ int main(void) {
                               ONCE(a_list_of_which_a_part_is_seen),
                               ONCE(what_is_too_long_is_cut),
                               {0}};
-  const int failed = run_suite("opencl_chains", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
-  return run_suite("opencl_chains_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+  const int failed = run_suite("opencl_chains", tests, on_one_device(open_for_cpus));
+  return run_suite("opencl_chains_of_gpus", tests, on_one_device(open_for_gpus)) || failed;
 }

@@ -188,7 +188,7 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)), EACH(of_other_dtypes, ROWS(programs_of)), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* tiles take PoCL's optimizer long */
-  const suite_options cpus = {.timeout_s = 300, .setup = open_for_cpus};
-  const suite_options gpus = {.timeout_s = 300, .setup = open_as_gpu};
+  const suite_options cpus = on_one_device(open_for_cpus);
+  const suite_options gpus = on_one_device(open_as_gpu);
   return run_suite("opencl_convolutions", tests, cpus) || run_suite("opencl_convolutions_of_gpus", tests, gpus);
 }

@@ -148,8 +148,7 @@ int main(void) {
                               ONCE(of_f64_alone),
                               {0}};
   const suite_test optimized[] = {ONCE(of_optimized_rows), {0}};
-  const suite_options cpus = {.timeout_s = 300, .setup = open_for_cpus},
-                      gpus = {.timeout_s = 300, .setup = open_for_gpus};
+  const suite_options cpus = on_one_device(open_for_cpus), gpus = on_one_device(open_for_gpus);
   setenv("GRAFT_OPENCL_OPTIMIZE", "always", 1);
   int failed = run_suite("opencl_draws_optimized", optimized, cpus);
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);

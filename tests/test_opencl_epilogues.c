@@ -118,7 +118,6 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)), EACH(of_other_dtypes, ROWS(programs_of)), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* tiles take PoCL's optimizer long */
-  const int failed = run_suite("opencl_epilogues", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
-  return run_suite("opencl_epilogues_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) ||
-         failed;
+  const int failed = run_suite("opencl_epilogues", tests, on_one_device(open_for_cpus));
+  return run_suite("opencl_epilogues_of_gpus", tests, on_one_device(open_for_gpus)) || failed;
 }

@@ -142,6 +142,6 @@ int main(void) {
   const suite_test tests[] = {
       EACH(matrices_are_turned, ROWS(turned)), ONCE(waves_are_right), EACH(columns_are_spread, ROWS(stills)), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
-  const int failed = run_suite("opencl_large", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
-  return run_suite("opencl_large_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+  const int failed = run_suite("opencl_large", tests, on_one_device(open_for_cpus));
+  return run_suite("opencl_large_of_gpus", tests, on_one_device(open_for_gpus)) || failed;
 }

@@ -81,6 +81,6 @@ END_TEST
 int main(void) {
   const suite_test tests[] = {EACH(along_rows_and_columns, ROWS(sums_of)), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
-  const int failed = run_suite("opencl_sums", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
-  return run_suite("opencl_sums_of_gpus", tests, (suite_options){.timeout_s = 300, .setup = open_for_gpus}) || failed;
+  const int failed = run_suite("opencl_sums", tests, on_one_device(open_for_cpus));
+  return run_suite("opencl_sums_of_gpus", tests, on_one_device(open_for_gpus)) || failed;
 }
