@@ -21,6 +21,9 @@ static inline int64_t ocl_round_up(int64_t a, int64_t b) {
 static inline int64_t ocl_larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
+static inline int64_t ocl_smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 /* So many lanes, or fewer where a row has fewer elements: those of the next smaller vector. */
 static inline unsigned ocl_lanes_within(unsigned lanes, int64_t row) {

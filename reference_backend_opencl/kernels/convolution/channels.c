@@ -19,14 +19,6 @@ typedef struct tile {
   int64_t vec, wide, channels;
 } tile;
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static tile tile_of(const graft_device *device, const ocl_dtype *dtype) {
   tile t = {.vec = device->vector_width, .wide = 2, .channels = device->vector_width == 16 ? 8 : 4};
   if (dtype->bytes > 4 && t.vec > 4) t.vec /= 2;
@@ -61,22 +53,19 @@ static graft_status make_packing(ocl_kernel *kernel, graft_device *device, const
 }
 
 static side side_of(int64_t of, const int64_t size[3], const tile *t) {
-  return (side){of, volume(size), ocl_ceil_divide(of, t->wide * t->vec), ocl_ceil_divide(volume(size), t->vec)};
-}
-
-static uint64_t bytes_of(int64_t elements, const ocl_dtype *dtype) {
-  return ((uint64_t)elements * (dtype->bytes < 4 ? 4 : dtype->bytes) + 255) / 256 * 256;
+  return (side){of, ocl_volume(size), ocl_ceil_divide(of, t->wide * t->vec), ocl_ceil_divide(ocl_volume(size), t->vec)};
 }
 
 static uint64_t packed_bytes(const ocl_space *s, const side *d, const tile *t, const ocl_dtype *dtype) {
-  return bytes_of(s->groups * d->panels * d->places * s->batch * t->wide * t->vec, dtype);
+  return ocl_values_bytes(s->groups * d->panels * d->places * s->batch * t->wide * t->vec, dtype);
 }
 
 /* Images first, since their steps lie side by side. */
 static void cut(channels *c, const ocl_space *s) {
-  c->images = least(ocl_ceil_divide(s->batch, s->splits), STEPS);
-  c->columns = least(s->out_size[2], ocl_ceil_divide(STEPS, c->images));
-  c->rows = c->columns < s->out_size[2] ? 1 : least(s->out_size[1], ocl_ceil_divide(STEPS, c->images * c->columns));
+  c->images = ocl_smaller(ocl_ceil_divide(s->batch, s->splits), STEPS);
+  c->columns = ocl_smaller(s->out_size[2], ocl_ceil_divide(STEPS, c->images));
+  c->rows =
+      c->columns < s->out_size[2] ? 1 : ocl_smaller(s->out_size[1], ocl_ceil_divide(STEPS, c->images * c->columns));
 }
 
 static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
@@ -107,9 +96,9 @@ static double cost_of(const ocl_space *s, const tile *t) {
 graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
                                  double other) {
   const tile t = tile_of(device, dtype);
-  const bool served = device->is_cpu && dtype->class == OCL_CLASS_FLOAT && volume(s.taps) <= TAPS_MOST;
+  const bool served = device->is_cpu && dtype->class == OCL_CLASS_FLOAT && ocl_volume(s.taps) <= TAPS_MOST;
   if (!served || cost_of(&s, &t) >= other) return GRAFT_UNIMPLEMENTED;
-  const int64_t lanes = t.wide * t.vec, taps = volume(s.taps);
+  const int64_t lanes = t.wide * t.vec, taps = ocl_volume(s.taps);
   const side in = side_of(s.in_channels, s.in_size, &t), outs = side_of(s.out_channels, s.out_size, &t);
   channels c = {.taps = taps,
                 .in_places = in.places,
@@ -118,7 +107,7 @@ graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, c
                 .out_panels = outs.panels,
                 .scratch = lanes * taps * lanes};
   const int64_t panels = s.groups * in.panels * outs.panels, weights = s.groups * s.out_channels * s.weight_out;
-  s.splits = least(ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, panels), s.batch);
+  s.splits = ocl_smaller(ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, panels), s.batch);
   cut(&c, &s);
   g->sums = s.splits > 1;
   g->run = run_weight;
@@ -130,8 +119,8 @@ graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, c
   const int64_t items = share(&g->gradient, &s, device);
   g->skip_outs = packed_bytes(&s, &in, &t, dtype);
   g->skip_sums = g->skip_outs + packed_bytes(&s, &outs, &t, dtype);
-  g->skip_parts = g->skip_sums + bytes_of(items * c.scratch, dtype);
-  g->bytes = g->skip_parts + (g->sums ? bytes_of(s.splits * weights, dtype) : 0);
+  g->skip_parts = g->skip_sums + ocl_values_bytes(items * c.scratch, dtype);
+  g->bytes = g->skip_parts + (g->sums ? ocl_values_bytes(s.splits * weights, dtype) : 0);
   ocl_kernel_size(&g->sum, weights, 1);
   const ocl_argument constants[] = {OCL_VALUE(s), OCL_VALUE(c)};
   if (status == GRAFT_OK) status = ocl_kernel_set(&g->gradient, OCL_ALL(constants));

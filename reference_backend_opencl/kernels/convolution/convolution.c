@@ -194,14 +194,6 @@ static int64_t packed_rows(const ocl_space *s) {
 
 /* ---- Kernels ---- */
 
-static size_t element_bytes(const ocl_dtype *dtype) {
-  return dtype->bytes < 4 ? 4 : dtype->bytes; /* nothing is computed in less */
-}
-
-static uint64_t padded(uint64_t bytes) {
-  return (bytes + 255) / 256 * 256;
-}
-
 #define FILES                                                                                    \
   "convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
   "convolution/convolution"
@@ -312,9 +304,9 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
   set_rows(&s, &form);
   if (!is_small(device, &whole, tile)) served = prepare_large(f, device, dtype, &whole, &s, &form, has_bias);
   if (served != GRAFT_UNIMPLEMENTED) return served;
-  f->skip_weights = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
+  f->skip_weights = ocl_values_bytes(packed_rows(&s) * s.row, dtype);
   int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
-  f->bytes = f->skip_weights + (uint64_t)(packed * tile) * element_bytes(dtype);
+  f->bytes = f->skip_weights + ocl_values_bytes(packed * tile, dtype);
   graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, &s);
   if (status == GRAFT_OK) {
@@ -423,14 +415,14 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   if (served != GRAFT_UNIMPLEMENTED) return served;
   s.images = enough / (s.out_size[0] * s.out_size[1] * s.segments) + 1;
   g->out_row = outs.row;
-  g->skip_outs = padded((uint64_t)(packed_rows(&s) * s.row) * element_bytes(dtype));
-  g->skip_parts = g->skip_outs + padded((uint64_t)(packed_rows(&outs) * outs.row) * element_bytes(dtype));
+  g->skip_outs = ocl_values_bytes(packed_rows(&s) * s.row, dtype);
+  g->skip_parts = g->skip_outs + ocl_values_bytes(packed_rows(&outs) * outs.row, dtype);
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2], weights = s.groups * s.out_channels * s.in_channels * taps;
   bool row_each = device->is_cpu && !form.any_taps; /* a work-item has a row of taps, else one */
   int64_t tiles = s.groups * s.blocks * ocl_ceil_divide(s.in_channels, tile) * (row_each ? taps / s.taps[2] : taps);
   set_splits(&s, device, tiles);
   g->sums = s.splits > 1;
-  g->bytes = g->skip_parts + (s.splits > 1 ? (uint64_t)(weights * s.splits) * element_bytes(dtype) : 0);
+  g->bytes = g->skip_parts + (s.splits > 1 ? ocl_values_bytes(weights * s.splits, dtype) : 0);
   graft_status status = make_kernel(&g->rows, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&g->outs, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&g->gradient, device, dtype, "weight_gradient", &form, &s);

@@ -22,6 +22,17 @@ typedef struct ocl_space {
   ocl_plane plane;
 } ocl_space;
 
+/* Places of a box: of an image, of a window. */
+static inline int64_t ocl_volume(const int64_t size[3]) {
+  return size[0] * size[1] * size[2];
+}
+
+/* What so many values take of a workspace, up to where its next part may begin. Nothing is computed in less than four
+ * bytes. */
+static inline uint64_t ocl_values_bytes(int64_t values, const ocl_dtype *dtype) {
+  return ((uint64_t)values * (dtype->bytes < 4 ? 4 : dtype->bytes) + 255) / 256 * 256;
+}
+
 /* Strides of what calls that follow give. */
 typedef struct ocl_result_strides {
   int64_t image, channel, place;

@@ -7,10 +7,6 @@
 #define WEIGHT     4
 #define IN_SQUARES 1.8
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
 /* How many k of [0, count) have 0 <= k * step + first < end. */
 static int64_t count_inside(int64_t count, int64_t step, int64_t first, int64_t end) {
   const int64_t low = first < 0 ? ocl_ceil_divide(-first, step) : 0;
@@ -49,7 +45,7 @@ static double packing_of(const ocl_space *s, int64_t vec) {
 double ocl_rows_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, int64_t vec, int64_t wide,
                      int64_t tile) {
   const double channels = (double)(s->blocks * tile);
-  const double weights = channels * (double)(s->groups * s->in_channels * volume(s->taps));
+  const double weights = channels * (double)(s->groups * s->in_channels * ocl_volume(s->taps));
   const double products = vectors_of(s) * channels * (wide > 1 ? (double)wide : OCL_NARROW);
   return registers_of(device, dtype, vec) * (products + packing_of(s, vec)) + WEIGHT * weights;
 }

@@ -22,10 +22,6 @@ typedef struct window {
   int64_t panels_m, panels_n, splits, split_depth;
 } window;
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
 static window window_of(const ocl_space *s) {
   window w = {.batch = s->batch,
               .groups = s->groups,
@@ -44,7 +40,7 @@ static window window_of(const ocl_space *s) {
     w.div[d] = s->div[d];
     w.step[d] = s->step[d];
   }
-  w.phases = volume(s->div);
+  w.phases = ocl_volume(s->div);
   return w;
 }
 
@@ -60,12 +56,12 @@ static bool is_counted(const ocl_space *s) {
 }
 
 static double products_of(const ocl_space *s) {
-  double products = (double)(s->batch * volume(s->out_size)) * (double)(s->in_channels * volume(s->taps));
-  return products * (double)(s->out_channels * s->groups) / (double)volume(s->div);
+  double products = (double)(s->batch * ocl_volume(s->out_size)) * (double)(s->in_channels * ocl_volume(s->taps));
+  return products * (double)(s->out_channels * s->groups) / (double)ocl_volume(s->div);
 }
 
 static bool is_served(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
-  return ocl_registers_serve(device, dtype) && volume(s->taps) <= TAPS_MOST && volume(s->div) <= PHASES_MOST &&
+  return ocl_registers_serve(device, dtype) && ocl_volume(s->taps) <= TAPS_MOST && ocl_volume(s->div) <= PHASES_MOST &&
          is_counted(s) && s->out_channels >= CHANNELS_LEAST && products_of(s) >= PRODUCTS_LEAST;
 }
 
@@ -75,7 +71,7 @@ static int64_t seen_of(const ocl_space *s) {
 }
 
 static bool is_alone(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
-  return ocl_registers_serve(device, dtype) && s->in_channels == 1 && volume(s->taps) <= ALONE_TAPS &&
+  return ocl_registers_serve(device, dtype) && s->in_channels == 1 && ocl_volume(s->taps) <= ALONE_TAPS &&
          seen_of(s) <= SEEN_MOST && is_counted(s) && products_of(s) >= ALONE_LEAST;
 }
 
@@ -84,12 +80,12 @@ static bool is_pointwise(const window *w) {
   for (int d = 0; d < 3; d++) {
     if (w->taps[d] != 1 || w->mul[d] != 1 || w->div[d] != 1 || w->off[d] != 0) return false;
   }
-  return volume(w->in_size) % 4 == 0;
+  return ocl_volume(w->in_size) % 4 == 0;
 }
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const window *w,
                                 const ocl_registers *tile, const char *more, const char *entry) {
-  const bool few = volume(w->taps) <= FEW_TAPS;
+  const bool few = ocl_volume(w->taps) <= FEW_TAPS;
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 4, LOCAL);
   ocl_head_registers(&head, tile);
@@ -165,7 +161,7 @@ static graft_status prepare_alone(ocl_forward *f, graft_device *device, const oc
 static graft_status prepare_alone_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype,
                                          const ocl_space *s) {
   window w = window_of(s);
-  const int64_t channels = s->groups * s->out_channels, weights = channels * volume(s->taps);
+  const int64_t channels = s->groups * s->out_channels, weights = channels * ocl_volume(s->taps);
   int64_t wanted = ocl_ceil_divide(ALONE_GROUPS * (int64_t)device->compute_units, channels);
   w.split_depth = ocl_ceil_divide(s->batch, wanted < s->batch ? wanted : s->batch);
   w.splits = ocl_ceil_divide(s->batch, w.split_depth);
@@ -200,7 +196,7 @@ graft_status ocl_f32_forward(ocl_forward *f, graft_device *device, const ocl_dty
   w.width = w.panels_m * tile.m;
   w.split_depth = ocl_round_up(ocl_ceil_divide(w.depth, tile.splits), tile.step);
   w.splits = ocl_ceil_divide(w.depth, w.split_depth);
-  const int64_t results = s->batch * s->groups * s->out_channels * volume(s->out_size);
+  const int64_t results = s->batch * s->groups * s->out_channels * ocl_volume(s->out_size);
   const int64_t weights = w.phases * w.groups * w.depth * w.width;
   f->run = run_forward;
   f->skip_weights = aligned(weights, sizeof(float)); /* of the steps */
@@ -220,7 +216,7 @@ graft_status ocl_f32_weight(ocl_weight_gradient *g, graft_device *device, const 
   if (is_alone(device, dtype, s)) return prepare_alone_weight(g, device, dtype, s);
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   window w = window_of(s);
-  const int64_t columns = s->in_channels * volume(s->taps), outs = volume(s->out_size);
+  const int64_t columns = s->in_channels * ocl_volume(s->taps), outs = ocl_volume(s->out_size);
   const ocl_product_size size = {s->out_channels, columns, s->groups, s->batch * outs, SPLITS_MOST, false};
   const ocl_registers tile = ocl_registers_for(device, &size, false);
   const int64_t depth = s->batch * ocl_round_up(outs, tile.step);

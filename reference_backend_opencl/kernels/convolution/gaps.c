@@ -22,13 +22,9 @@ bool ocl_weight_has_gaps(const ocl_dtype *dtype, const ocl_space *s) {
   return dtype->class == OCL_CLASS_FLOAT && (is_apart(s, 0) || is_apart(s, 1) || is_apart(s, 2));
 }
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
 graft_status ocl_gaps_set(ocl_kernel *mend, graft_device *device, ocl_space s, bool forward, int64_t vec) {
   const int64_t each_core = 4, local = device->is_cpu ? 1 : 64;
-  int64_t each = forward ? s.batch * volume(s.out_size) : s.in_channels * volume(s.taps);
+  int64_t each = forward ? s.batch * ocl_volume(s.out_size) : s.in_channels * ocl_volume(s.taps);
   s.units = ocl_ceil_divide(s.groups * s.out_channels * each, vec);
   s.per_item = device->is_cpu ? ocl_ceil_divide(s.units, each_core * (int64_t)device->compute_units) : 1;
   ocl_kernel_size(mend, ocl_ceil_divide(s.units, s.per_item), (size_t)local);

@@ -25,10 +25,6 @@ typedef struct tile {
   int64_t vec, wide, channels;
 } tile;
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
 static tile tile_of(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   tile t = {.vec = device->vector_width, .wide = 2, .channels = device->vector_width == 16 ? 8 : 4};
   if (dtype->bytes > 4 && t.vec > 4) t.vec /= 2;
@@ -41,12 +37,13 @@ static double cost_of(const ocl_space *s, const tile *t) {
   const double vectors = (double)(ocl_ceil_divide(s->batch, t->wide * t->vec) * t->wide * s->groups);
   const double products = ocl_met_taps(s, 0) * ocl_met_taps(s, 1) * ocl_met_taps(s, 2) * (double)s->in_channels *
                           (double)ocl_round_up(s->out_channels, t->channels);
-  return vectors * (products * (t->wide > 1 ? 1 : OCL_NARROW) + PACKED * (double)(s->in_channels * volume(s->in_size)) +
-                    TURNED * (double)(s->out_channels * volume(s->out_size)));
+  return vectors *
+         (products * (t->wide > 1 ? 1 : OCL_NARROW) + PACKED * (double)(s->in_channels * ocl_volume(s->in_size)) +
+          TURNED * (double)(s->out_channels * ocl_volume(s->out_size)));
 }
 
 static bool is_served(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
-  return device->is_cpu && dtype->class == OCL_CLASS_FLOAT && volume(s->taps) <= TAPS_MOST;
+  return device->is_cpu && dtype->class == OCL_CLASS_FLOAT && ocl_volume(s->taps) <= TAPS_MOST;
 }
 
 #define FILES "core/square convolution/space convolution/gaps convolution/followed convolution/images"
@@ -87,7 +84,7 @@ static graft_status make_weights(ocl_forward *f, graft_device *device, const ocl
 
 /* Whether weights are packed, and where a tile finds them. Nothing is computed in less than four bytes. */
 static bool lay_weights(images *c, const ocl_space *s, const ocl_dtype *dtype, const tile *t, int64_t panels) {
-  const int64_t taps = volume(s->taps);
+  const int64_t taps = ocl_volume(s->taps);
   const double served = (double)panels * ocl_met_taps(s, 0) * ocl_met_taps(s, 1) * ocl_met_taps(s, 2) / (double)taps;
   const bool packs = dtype->bytes < 4 || (s->weight_out < s->weight_in && served >= SERVED);
   c->out = packs ? 1 : s->weight_out;
@@ -114,10 +111,6 @@ static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_plac
   return status == GRAFT_OK ? ocl_results_launch(exec, f, call, OCL_ALL(convolve)) : status;
 }
 
-static uint64_t bytes_of(int64_t elements, const ocl_dtype *dtype) {
-  return ((uint64_t)elements * (dtype->bytes < 4 ? 4 : dtype->bytes) + 255) / 256 * 256;
-}
-
 static int64_t places_of(const ocl_space *s, const ocl_dtype *dtype, const tile *t) {
   const int64_t bytes = s->in_channels * t->wide * t->vec * (dtype->bytes < 4 ? 4 : dtype->bytes);
   const int64_t places = bytes > 0 ? CACHE_BYTES / bytes : t->vec;
@@ -128,7 +121,7 @@ graft_status ocl_images_forward(ocl_forward *f, graft_device *device, const ocl_
                                 double other) {
   const tile t = tile_of(device, dtype, &s);
   if (!is_served(device, dtype, &s) || cost_of(&s, &t) >= other) return GRAFT_UNIMPLEMENTED;
-  images c = {.in_places = volume(s.in_size), .out_places = volume(s.out_size)};
+  images c = {.in_places = ocl_volume(s.in_size), .out_places = ocl_volume(s.out_size)};
   const int64_t lanes = t.wide * t.vec, panels = ocl_ceil_divide(s.batch, lanes);
   c.apart = (s.in_channels | 1) * lanes; /* places of a window don't meet in one set of a cache */
   c.pieces = ocl_ceil_divide(s.groups * s.in_channels * c.in_places, t.vec);
@@ -138,8 +131,8 @@ graft_status ocl_images_forward(ocl_forward *f, graft_device *device, const ocl_
   const bool packs = lay_weights(&c, &s, dtype, &t, panels);
   f->run = run_forward;
   f->exact = true;
-  f->skip_weights = bytes_of(panels * s.groups * c.in_places * c.apart, dtype);
-  f->bytes = f->skip_weights + (packs ? bytes_of(s.groups * c.group, dtype) : 0);
+  f->skip_weights = ocl_values_bytes(panels * s.groups * c.in_places * c.apart, dtype);
+  f->bytes = f->skip_weights + (packs ? ocl_values_bytes(s.groups * c.group, dtype) : 0);
   graft_status status = make_rows(f, device, dtype, &t, s, &c);
   if (status == GRAFT_OK && packs) status = make_weights(f, device, dtype, &t, s, &c);
   ocl_text head = {0};

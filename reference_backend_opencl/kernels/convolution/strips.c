@@ -16,14 +16,6 @@ typedef struct strips {
   int64_t rows, width, down, across, held, scratch, mends;
 } strips;
 
-static int64_t volume(const int64_t size[3]) {
-  return size[0] * size[1] * size[2];
-}
-
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static bool is_served(const graft_device *device, const ocl_space *s) {
   return device->is_cpu && s->in_channels == 1 && s->out_channels <= CHANNELS_MOST && s->taps[0] * s->taps[1] <= MOST &&
          s->taps[2] <= MOST;
@@ -36,20 +28,20 @@ static int64_t reach_of(const ocl_space *s, int d) {
 
 /* How many rows of the input `rows` rows of outputs meet, at most. */
 static int64_t met_by(const ocl_space *s, int64_t rows) {
-  return least(((rows - 1) * s->mul[1] + reach_of(s, 1)) / s->div[1] + 1, s->in_size[1]);
+  return ocl_smaller(((rows - 1) * s->mul[1] + reach_of(s, 1)) / s->div[1] + 1, s->in_size[1]);
 }
 
 /* A strip has as many rows as the cache holds, but so many that what it shares with the next is no more than its own.
  */
 static strips cut(ocl_space *s, const ocl_dtype *dtype, int64_t vec) {
   const int64_t element = dtype->bytes < 4 ? 4 : dtype->bytes, plane = s->out_size[1];
-  strips c = {.width = least(s->out_size[2], VECTORS_MOST * vec)};
+  strips c = {.width = ocl_smaller(s->out_size[2], VECTORS_MOST * vec)};
   s->first = s->off[2] - (s->tap[2] < 0 ? reach_of(s, 2) : 0);
   s->phase = ocl_round_up(ocl_round_up(c.width, vec) + reach_of(s, 2) / s->mul[2], vec);
   s->row = s->phase * s->mul[2];
   int64_t rows = CACHE_BYTES / (s->taps[0] * s->row * element), whole = reach_of(s, 1) / s->mul[1] + 1;
   c.rows = rows > reach_of(s, 1) ? ((rows - 1) * s->div[1] - reach_of(s, 1)) / s->mul[1] + 1 : 1;
-  c.rows = least(c.rows > whole ? c.rows : whole, plane);
+  c.rows = ocl_smaller(c.rows > whole ? c.rows : whole, plane);
   c.down = ocl_ceil_divide(plane, c.rows);
   c.rows = ocl_ceil_divide(plane, c.down);
   c.across = ocl_ceil_divide(s->out_size[2], c.width);
@@ -88,10 +80,6 @@ static graft_status set_strips(ocl_kernel *kernel, const ocl_space *s, const str
   return ocl_kernel_set(kernel, OCL_ALL(constants));
 }
 
-static uint64_t bytes_of(int64_t elements, const ocl_dtype *dtype) {
-  return ((uint64_t)elements * (dtype->bytes < 4 ? 4 : dtype->bytes) + 255) / 256 * 256;
-}
-
 static graft_status run_forward(const graft_exec *exec, ocl_forward *f, ocl_place work, const ocl_forward_call *call) {
   int64_t has_bias = call->bias != NULL;
   const graft_tensor_desc *some = call->bias ? call->bias : call->out; /* not looked at where there is none */
@@ -104,13 +92,13 @@ graft_status ocl_strips_forward(ocl_forward *f, graft_device *device, const ocl_
                                 int64_t vec) {
   if (!is_served(device, &s)) return GRAFT_UNIMPLEMENTED;
   strips c = cut(&s, dtype, vec);
-  c.scratch = ocl_round_up(c.scratch + volume(s.taps), vec); /* the weights */
+  c.scratch = ocl_round_up(c.scratch + ocl_volume(s.taps), vec); /* the weights */
   c.mends = ocl_forward_has_gaps(dtype, &s);
   s.units = s.batch * s.groups * s.out_size[0] * c.down * c.across;
   const int64_t items = share(&s, device);
   f->run = run_forward;
   f->exact = true;
-  f->bytes = bytes_of(items * c.scratch, dtype);
+  f->bytes = ocl_values_bytes(items * c.scratch, dtype);
   ocl_text head = {0};
   write_head(&head, dtype, vec, &s);
   ocl_text_add(&head, "#define FORWARD\n");
@@ -134,15 +122,15 @@ graft_status ocl_strips_weight(ocl_weight_gradient *g, graft_device *device, con
   if (!is_served(device, &s)) return GRAFT_UNIMPLEMENTED;
   const ocl_space whole = s;
   strips c = cut(&s, dtype, vec);
-  const int64_t channels = s.groups * s.out_channels, weights = channels * volume(s.taps);
-  c.scratch = ocl_round_up(c.scratch + 2 * volume(s.taps) * vec + ocl_round_up(c.width, vec),
+  const int64_t channels = s.groups * s.out_channels, weights = channels * ocl_volume(s.taps);
+  c.scratch = ocl_round_up(c.scratch + 2 * ocl_volume(s.taps) * vec + ocl_round_up(c.width, vec),
                            vec); /* sums, and a row of outputs */
-  s.splits = least(ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, channels), s.batch);
+  s.splits = ocl_smaller(ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, channels), s.batch);
   s.units = channels * s.splits;
   const int64_t items = share(&s, device);
   g->run = run_weight;
-  g->skip_parts = bytes_of(items * c.scratch, dtype);
-  g->bytes = g->skip_parts + bytes_of(weights * s.splits, dtype);
+  g->skip_parts = ocl_values_bytes(items * c.scratch, dtype);
+  g->bytes = g->skip_parts + ocl_values_bytes(weights * s.splits, dtype);
   graft_status status = make_kernel(&g->gradient, device, dtype, vec, &s, "gradient_strips");
   if (status == GRAFT_OK) status = set_strips(&g->gradient, &s, &c, items);
   if (status == GRAFT_OK) status = make_kernel(&g->sum, device, dtype, vec, &s, "sum_splits");

@@ -37,10 +37,6 @@ static size_t element_of(const graft_exec *exec, const graft_tensor_desc *like) 
   return ocl_dtype_of(exec->device, like->dl.dtype)->bytes;
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 bool ocl_householder_reflects(const graft_exec *exec, const graft_tensor_desc *vectors, int64_t count) {
   return !exec->device->is_cpu && exec->device->local_bytes >= blocks_bytes(element_of(exec, vectors)) &&
          exec->device->largest_group >= PANEL_LANES && ocl_stack_size(vectors, 2) >= LEAST && count >= WIDEST &&
@@ -48,7 +44,7 @@ bool ocl_householder_reflects(const graft_exec *exec, const graft_tensor_desc *v
 }
 
 bool ocl_householder_factors(const graft_exec *exec, const graft_tensor_desc *a) {
-  const int64_t rows = ocl_stack_size(a, 2), count = smaller(rows, ocl_stack_size(a, 1));
+  const int64_t rows = ocl_stack_size(a, 2), count = ocl_smaller(rows, ocl_stack_size(a, 1));
   return ocl_householder_reflects(exec, a, count) && count >= LEAST && panel_of(exec, rows, element_of(exec, a));
 }
 
@@ -173,7 +169,7 @@ static ocl_reflectors_shape shape_of(const graft_tensor_desc *vectors, int64_t c
 
 graft_status ocl_householder_geqrf(const graft_exec *exec, const graft_tensor_desc *from, ocl_place a, ocl_place tau) {
   householder h;
-  const int64_t rows = ocl_stack_size(from, 2), count = smaller(rows, ocl_stack_size(from, 1));
+  const int64_t rows = ocl_stack_size(from, 2), count = ocl_smaller(rows, ocl_stack_size(from, 1));
   graft_status status =
       init(&h, exec, from, shape_of(from, count), panel_of(exec, rows, element_of(exec, from)), a, tau);
   return status == GRAFT_OK ? factor(&h, from) : status;
@@ -204,7 +200,7 @@ graft_status ocl_householder_qr(const graft_exec *exec, const graft_tensor_desc 
                                 const graft_tensor_desc *r) {
   householder h;
   ocl_place a;
-  const int64_t rows = ocl_stack_size(from, 2), columns = ocl_stack_size(from, 1), count = smaller(rows, columns);
+  const int64_t rows = ocl_stack_size(from, 2), columns = ocl_stack_size(from, 1), count = ocl_smaller(rows, columns);
   const int64_t elements = ocl_elements(from), height = ocl_stack_size(r, 2), triangle = ocl_elements(r);
   graft_status status = ocl_stack_work(exec, from, elements + ocl_stack_count(from, 2) * count, &a);
   if (status != GRAFT_OK) return status;
