@@ -23,7 +23,9 @@
 static const char *wanted; /* family; NULL: all */
 static graft_rt_device *device;
 
+/* Once in a process, which the tests share: PoCL reads ten megabytes in each that compiles. */
 static void open_device(void) {
+  if (device) return;
   static const char *const options[] = {"optimize=no", NULL}; /* it takes most of the time */
   device = device_at(OPENCL, options, 0);
 }
@@ -272,5 +274,5 @@ int main(int count, char **arguments) {
                               ONCE(flags_are_those_of_the_file),
                               EACH(claims_beyond_the_menu_are_kept, (int)cf_topic_count),
                               {0}};
-  return run_suite("opencl_claims", tests, (suite_options){.timeout_s = 300, .setup = setup});
+  return run_suite("opencl_claims", tests, (suite_options){.setup = setup, .shared_process = true});
 }
