@@ -307,7 +307,7 @@ static const cf_op cf_optimizer_ops[] = {
          "2",
          "m {T[33];T[129]} 0", "f {T[129,1025];T[1025,33];T[70000]} 2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
-    {"aten::_foreach_norm.Scalar", CF_TEXTS("m {T[33];T[3,5];T[1025]} 2 f32", "m {T[129];T[];T[0]} 1 f64"),
+    {"aten::_foreach_norm.Scalar", CF_TEXTS("m {T[33];T[3,5];T[129]} 2 f32", "m {T[129];T[];T[0]} 1 f64"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
     {"aten::_amp_update_scale",
      CF_TEXTS("s T[]+ i32[]=4 f32[]=0 2.0 0.5 5", "m T[1]+ i32[1]=3 f32[1]=0 2.0 0.5 5",
