@@ -77,16 +77,32 @@ typedef struct recipe {
   bool unoptimized;   /* beside what the options say */
 } recipe;
 
+/* The parts of a program's text. OpenCL takes a length of 0 to mean that a zero ends the part: an empty one is left out. */
+typedef struct {
+  const char *texts[3];
+  size_t lengths[3];
+  cl_uint count;
+} parts;
+
+static void add_part(parts *to, const char *text, size_t length) {
+  if (length == 0) return;
+  to->texts[to->count] = text;
+  to->lengths[to->count++] = length;
+}
+
 /* `declarations` come after the head, and the driver's own header is left out: a macro makes believe that it has been
  * read. An empty text leaves things as the driver has them. */
 static cl_int build(graft_device *device, ocl_program *program, const recipe *recipe, const char *declarations) {
-  const char *texts[] = {recipe->source, declarations, recipe->source + recipe->head_length};
-  size_t lengths[] = {recipe->head_length, strlen(declarations), strlen(texts[2])};
+  const char *rest = recipe->source + recipe->head_length;
+  parts parts = {.count = 0};
+  add_part(&parts, recipe->source, recipe->head_length);
+  add_part(&parts, declarations, strlen(declarations));
+  add_part(&parts, rest, strlen(rest));
   char options[160];
   snprintf(options, sizeof options, "%s%s%s", recipe->options, recipe->unoptimized ? " -cl-opt-disable" : "",
            *declarations ? " -D_OPENCL_H_" : "");
   cl_int error;
-  program->handle = clCreateProgramWithSource(device->context, 3, texts, lengths, &error);
+  program->handle = clCreateProgramWithSource(device->context, parts.count, parts.texts, parts.lengths, &error);
   return error == CL_SUCCESS ? clBuildProgram(program->handle, 1, &device->id, options, NULL, NULL) : error;
 }
 
