@@ -25,13 +25,14 @@ static tile tile_of(const graft_device *device, const ocl_dtype *dtype) {
   return t;
 }
 
-#define FILES "core/square convolution/space convolution/sums convolution/channels"
+#define FILES "core/square convolution/space convolution/sums convolution/tile convolution/channels"
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const tile *t,
                                 const char *entry) {
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define TILE %d\n#define WIDE %d\n", dtype->name, (int)t->channels, (int)t->wide);
+  ocl_text_add(&head, "#define D %s\n#define D_PART %s\n#define TILE %d\n#define WIDE %d\n", dtype->name,
+               dtype->code == GRAFT_F64 ? "f64" : "f32", (int)t->channels, (int)t->wide);
   return ocl_kernel_make(kernel, device, &head, FILES, entry);
 }
 

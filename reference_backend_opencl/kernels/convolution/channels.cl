@@ -1,4 +1,4 @@
-/* The gradient of a weight on CPUs where there are many channels, after core/square.cl, space.cl and sums.cl: for each tap, a
+/* The gradient of a weight on CPUs where there are many channels, after core/square.cl, space.cl, sums.cl and tile.cl: for each tap, a
  * matrix product of the input's channels and the output's, summed over images and over the places where that tap meets an
  * element; nothing else is multiplied. A vector is of VEC output channels.
  *
@@ -6,8 +6,10 @@
  * a panel of each for all taps: so many steps at a time that both stay near, TILE x WIDE vectors in registers, which are
  * added to what it has in its part of the workspace.
  *
- * The head defines D, TILE (input channels, a divisor of VEC) and WIDE. */
+ * The head defines D, D_PART (what sums of a part of the batch are kept as), TILE (input channels, a divisor of VEC) and WIDE. */
 #define CHANNELS (WIDE * VEC)
+
+DEFINE_ACCESS(part, D_PART)
 
 typedef struct {
   long taps, in_places, out_places;
@@ -64,16 +66,7 @@ typedef struct {
 } part;
 
 static INLINED void add_run(VT sum[TILE][WIDE], __global const CT *x, __global const CT *grad, long steps) {
-  for (long k = 0; k < steps; k++, x += CHANNELS, grad += CHANNELS) {
-    VT g[WIDE];
-#pragma unroll
-    for (int w = 0; w < WIDE; w++) g[w] = VLOAD(grad + w * VEC);
-#pragma unroll
-    for (int t = 0; t < TILE; t++) {
-#pragma unroll
-      for (int w = 0; w < WIDE; w++) sum[t][w] = MULTIPLY_ADD((VT)x[t], g[w], sum[t][w]);
-    }
-  }
+  for (long k = 0; k < steps; k++, x += CHANNELS, grad += CHANNELS) add_to_tile(sum, grad, x);
 }
 
 /* What TILE channels of the input from x on give for a tap, added to `sums`, where a channel has s.taps x CHANNELS. */
@@ -85,8 +78,7 @@ static void add_tap(__global CT *sums, __global const CT *x, __global const CT *
   const long step = s->batch * CHANNELS, in_step = s->mul[2] * step, count = columns.high - columns.low;
   const bool joined = s->mul[2] == 1 && p->images == s->batch; /* columns follow each other */
   VT sum[TILE][WIDE];
-#pragma unroll
-  for (int t = 0; t < TILE * WIDE; t++) sum[t / WIDE][t % WIDE] = (VT)0;
+  clear_tile(sum);
   for (long o1 = rows.low; o1 < rows.high; o1++) {
     const long i1 = o1 * s->mul[1] + s->off[1] + k1 * s->tap[1];
     const long i2 = columns.low * s->mul[2] + s->off[2] + k2 * s->tap[2];
@@ -128,16 +120,6 @@ static void add_part(__global CT *sums, __global const CT *x, __global const CT 
     }                                                                                              \
   }
 
-static void put_part(__global CT *to, VT v, int count) {
-  if (count == VEC) {
-    VSTORE(v, to);
-    return;
-  }
-  CT lanes[VEC];
-  VSTORE(v, lanes);
-  for (int j = 0; j < count; j++) to[j] = lanes[j];
-}
-
 KERNEL gradient_channels(PLACE(weight), __global uchar *work, ulong offset_rows, ulong offset_outs, ulong offset_sums,
                          ulong offset_parts, space s, channels c) {
   __global CT *sums = (__global CT *)(work + offset_sums) + get_global_id(0) * c.scratch;
@@ -171,7 +153,8 @@ KERNEL gradient_channels(PLACE(weight), __global uchar *work, ulong offset_rows,
     if (s.splits == 1) {
       WRITE(put_value, POINTER(D, weight) + at, step)
     } else {
-      __global CT *parts = (__global CT *)(work + offset_parts) + split * s.groups * s.out_channels * step + at;
+      __global RAW(D_PART) *parts =
+          (__global RAW(D_PART) *)(work + offset_parts) + split * s.groups * s.out_channels * step + at;
       WRITE(put_part, parts, step)
     }
   }

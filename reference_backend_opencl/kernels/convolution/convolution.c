@@ -196,7 +196,7 @@ static int64_t packed_rows(const ocl_space *s) {
 
 #define FILES                                                                                    \
   "convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
-  "convolution/convolution"
+  "convolution/tile convolution/convolution"
 
 static void write_head(ocl_text *head, const graft_device *device, const ocl_dtype *dtype, const form *form,
                        const ocl_space *s) {

@@ -156,17 +156,6 @@ static void walk_on(walk *at, const walk *step, const space *s) {
 }
 #endif
 
-static void add_tap(VT sum[TILE][WIDE], __global const CT *row, __global const CT *weights) {
-  VT x[WIDE];
-#pragma unroll
-  for (int w = 0; w < WIDE; w++) x[w] = VLOAD(row + w * VEC);
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-#pragma unroll
-    for (int w = 0; w < WIDE; w++) sum[b][w] = MULTIPLY_ADD(x[w], (VT)weights[b], sum[b][w]);
-  }
-}
-
 /* The first tap along a dimension that meets an element of the input, or would if this were longer, and that element. The
  * others are `step` taps apart each; taps: there is none. */
 typedef struct {
@@ -179,14 +168,6 @@ static met first_met(long place, long next, long step, long div, long taps) {
   m.element = (place + m.tap * next) / div;
   if (m.tap == step) m.tap = taps;
   return m;
-}
-
-static void clear(VT sum[TILE][WIDE]) {
-#pragma unroll
-  for (int b = 0; b < TILE; b++) {
-#pragma unroll
-    for (int w = 0; w < WIDE; w++) sum[b][w] = (VT)0;
-  }
 }
 
 #ifdef FOLLOWED
@@ -248,13 +229,13 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     const met met0 = first_met(o0 * s.mul[0] + s.off[0], s.tap[0], s.step[0], s.div[0], s.taps[0]);
     const met met1 = first_met(o1 * s.mul[1] + s.off[1], s.tap[1], s.step[1], s.div[1], s.taps[1]);
     VT sum[TILE][WIDE], total[TILE][WIDE];
-    clear(total);
+    clear_tile(total);
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
                               image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2 / OUTS_APART;
     __global const CT *all_weights = (__global const CT *)(work + offset_weights) +
                                      (group * s.blocks + block) * s.in_channels * s.taps[0] * s.taps[1] * TAPS * TILE;
     for (long first = 0; first < s.in_channels; first += at_once) {
-      clear(sum);
+      clear_tile(sum);
       for (long c = first; c < min(first + at_once, s.in_channels); c++) {
         for (long k0 = met0.tap, i0 = met0.element; k0 < s.taps[0]; k0 += s.step[0], i0 += s.move[0]) {
           if (i0 < 0 || i0 >= s.in_size[0]) continue;
@@ -265,13 +246,13 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #ifdef MANY_TAPS
             walk at = first_tap;
             for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
-              add_tap(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
+              add_to_tile(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
 #elif defined(SPREAD)
 #pragma unroll
             for (int k = 0; k < TAPS; k++) add_tap_of(sum, PHASE(k), row + start[k], weights + k * TILE);
 #else
 #pragma unroll
-            for (int k = 0; k < TAPS; k++) add_tap(sum, row + start[k], weights + k * TILE);
+            for (int k = 0; k < TAPS; k++) add_to_tile(sum, row + start[k], weights + k * TILE);
 #endif
           }
         }

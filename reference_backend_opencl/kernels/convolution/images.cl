@@ -97,13 +97,11 @@ static void meet_taps(met_taps *m, long place, const space *s, const images *c) 
 static INLINED void sum_place(VT total[TILE][WIDE], const met_taps *m, __global const CT *x, __global const CT *weights,
                               const long row[TILE], long weight_in, const space *s) {
   const long at_once = max(SPAN / (s->taps[0] * s->taps[1] * s->taps[2]), 1L); /* channels */
-#pragma unroll
-  for (int t = 0; t < TILE * WIDE; t++) total[t / WIDE][t % WIDE] = (VT)0;
+  clear_tile(total);
   for (long first = 0; first < s->in_channels; first += at_once) {
     const long end = min(first + at_once, s->in_channels);
     VT sum[TILE][WIDE];
-#pragma unroll
-    for (int t = 0; t < TILE * WIDE; t++) sum[t / WIDE][t % WIDE] = (VT)0;
+    clear_tile(sum);
     for (long channel = first; channel < end; channel++, x += IMAGES, weights += weight_in) {
       for (int k = 0; k < m->count; k++) {
         __global const CT *of_tap = weights + m->weights[k], *from = x + m->elements[k];
