@@ -4,7 +4,7 @@
  * Not by a handler of atexit. Those run last to first, and the compiler registers more of them as it first needs what
  * they free: in the midst of the work that is to be waited for. What a thread has registered for its own end runs
  * before all of them, in the thread that exits: as a rule the first one, and so that is waited for there. */
-#define _GNU_SOURCE /* gettid */
+#define _GNU_SOURCE /* gettid, the kind of the lock */
 #include <unistd.h>
 
 #include "runtime/ocl.h"
@@ -17,7 +17,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the two below
 static graft_stream *watched;
 static pid_t registered_in; /* a child made by fork has none of the driver's threads */
 
-static pthread_rwlock_t building = PTHREAD_RWLOCK_INITIALIZER; /* held for reading while a program is built */
+/* Held for reading while a program is built. Who waits comes before those that begin meanwhile. */
+static pthread_rwlock_t building = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 static void wait_for_compilers(void *unused) {
   (void)unused;
