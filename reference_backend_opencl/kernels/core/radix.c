@@ -8,7 +8,10 @@ enum {
   BITS_MAX = 8,
   GROUP = 256,
   SMALL_GROUP = 64,
-  TILE_BYTES = 8 * OCL_RADIX_TILE,
+  NARROW_BYTES = 8, /* of an item, as core/items.cl has it */
+  WIDE_BYTES = 16,
+  TILE_BYTES = 32 << 10,
+  TILE_LOCAL_BYTES = 48 << 10, /* what takes such a tile takes, with padding and counters; half a tile takes 32 KiB */
   BLOCKS_PER_UNIT = 4,
   BLOCKS_MAX = 4 * GROUP
 };
@@ -19,9 +22,18 @@ int ocl_radix_bits(uint64_t largest) {
   return bits;
 }
 
+static int item_bytes(bool narrow) {
+  return narrow ? NARROW_BYTES : WIDE_BYTES;
+}
+
+int64_t ocl_radix_tile(const graft_device *device, bool narrow) {
+  const int64_t bytes = device->local_bytes >= TILE_LOCAL_BYTES ? TILE_BYTES : TILE_BYTES / 2;
+  return bytes / item_bytes(narrow);
+}
+
 /* Smaller tiles cost more an item, but where there are too few for all units the others wait for them. */
-static void plan_tile(ocl_radix_plan *plan, const graft_device *device, int item_bytes) {
-  const int most = TILE_BYTES / (item_bytes * GROUP), least = 4;
+static void plan_tile(ocl_radix_plan *plan, const graft_device *device) {
+  const int most = (int)(ocl_radix_tile(device, plan->narrow) / GROUP), least = 4;
   plan->local = plan->size <= 4 * SMALL_GROUP ? SMALL_GROUP : GROUP;
   plan->each = 1;
   while (plan->each < most && plan->each * (int64_t)plan->local < plan->size) plan->each *= 2;
@@ -37,18 +49,17 @@ void ocl_radix_plan_bits(ocl_radix_plan *plan, int bits) {
 }
 
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow) {
-  const int item_bytes = narrow ? 8 : 16;
   ocl_radix_plan plan = {
       .lines = lines, .size = size, .inner = 1, .length = size, .parts = 1, .kept = size, .narrow = narrow};
   plan.warps = ocl_has_warps(device);
-  plan_tile(&plan, device, item_bytes);
+  plan_tile(&plan, device);
   ocl_radix_plan_bits(&plan, bits);
   /* As many blocks as work side by side, and radix_scan has work-items for. */
   const int64_t tile = plan.each * (int64_t)plan.local, tiles = ocl_ceil_divide(size, tile);
   const int64_t wanted = ocl_ceil_divide(BLOCKS_PER_UNIT * (int64_t)device->compute_units, lines);
   plan.stretch = ocl_ceil_divide(tiles, wanted < BLOCKS_MAX ? wanted : BLOCKS_MAX) * tile;
   plan.blocks = ocl_ceil_divide(size, plan.stretch);
-  plan.items_bytes = (uint64_t)(lines * size * item_bytes);
+  plan.items_bytes = (uint64_t)(lines * size * item_bytes(narrow));
   plan.counts_bytes = (uint64_t)(lines * BINS * (plan.blocks + 1)) * sizeof(uint32_t);
   return plan;
 }

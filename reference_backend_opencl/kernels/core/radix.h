@@ -4,8 +4,6 @@
 
 #include "runtime/ocl.h"
 
-enum { OCL_RADIX_TILE = 4096 }; /* narrow items that a work-group sorts at most; of others half as many */
-
 typedef struct ocl_radix_plan {
   int64_t lines, size;
   int64_t inner, length, parts, skipped, kept; /* for SOURCE and SINK */
@@ -18,6 +16,8 @@ typedef struct ocl_radix_plan {
   uint64_t items_bytes, counts_bytes; /* what an array of items and the counts take */
 } ocl_radix_plan;
 
+/* How many items, narrow ones or others, a work-group sorts at most: as many as its local memory has room for. */
+int64_t ocl_radix_tile(const graft_device *device, bool narrow);
 /* For `lines` lines of `size` items whose keys differ in the last `bits` bits. */
 ocl_radix_plan ocl_radix_plan_of(const graft_device *device, int64_t lines, int64_t size, int bits, bool narrow);
 /* The plan with so many bits instead: its kernels and its memory stay as they are. */

@@ -9,7 +9,8 @@ static int64_t range_of(const ocl_indexed *call) {
 
 /* Where indices are the same along a dimension, its rows are sorted once for all (sorted.c). */
 bool ocl_sorted_lines_serve(const graft_device *device, const ocl_scatter *call, const ocl_scatter_spaces *spaces) {
-  if (device->is_cpu || spaces->rows || spaces->scans <= OCL_SORTED_FEW || spaces->scans > OCL_RADIX_TILE) return false;
+  if (device->is_cpu || spaces->rows || spaces->scans <= OCL_SORTED_FEW || spaces->scans > ocl_radix_tile(device, true))
+    return false;
   const int64_t range = range_of(&call->indexed);
   return range > 0 && range < UINT32_MAX;
 }

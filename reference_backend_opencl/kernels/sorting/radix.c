@@ -19,13 +19,8 @@ void ocl_order_head(ocl_text *head, const ocl_dtype *dtype, bool descending) {
   }
 }
 
-/* What a work-group sorts at most. */
-static int64_t tile_of(const ocl_dtype *dtype) {
-  return is_narrow(dtype) ? OCL_RADIX_TILE : OCL_RADIX_TILE / 2;
-}
-
-bool ocl_order_keeps_few(const ocl_dtype *dtype, int64_t size, int64_t kept) {
-  const int64_t tile = tile_of(dtype);
+bool ocl_order_keeps_few(const graft_device *device, const ocl_dtype *dtype, int64_t size, int64_t kept) {
+  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype));
   return size <= tile || ocl_ceil_divide(size, tile) * kept <= tile;
 }
 
@@ -53,7 +48,7 @@ static ocl_kernel *kernels_of(ocl_ordering *ordering, int pass) {
 /* The first of each tile of a line, and then the first of those. */
 static graft_status prepare_parts(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                   const ocl_order *order) {
-  const int64_t tile = tile_of(dtype), parts = ocl_ceil_divide(order->size, tile), kept = order->skipped + order->kept;
+  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype)), parts = ocl_ceil_divide(order->size, tile), kept = order->skipped + order->kept;
   ocl_radix_plan *plan = &ordering->plan, *second = &ordering->second;
   *plan = ocl_radix_plan_of(device, order->lines * parts, tile, key_bits(dtype), is_narrow(dtype));
   *second = ocl_radix_plan_of(device, order->lines, parts * kept, key_bits(dtype), is_narrow(dtype));
@@ -91,7 +86,8 @@ static graft_status prepare_passes(ocl_ordering *ordering, graft_device *device,
 graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                const ocl_order *order) {
   ordering->to_results = order->to_results;
-  ordering->in_parts = order->to_results && order->kept < order->size && order->size > tile_of(dtype);
+  ordering->in_parts =
+      order->to_results && order->kept < order->size && order->size > ocl_radix_tile(device, is_narrow(dtype));
   return (ordering->in_parts ? prepare_parts : prepare_passes)(ordering, device, dtype, order);
 }
 

@@ -24,7 +24,7 @@ enum { OCL_ORDERING_KERNELS = 3 * OCL_RADIX_KERNELS };
 /* D, as_key and the like of items.cl, for the head. */
 void ocl_order_head(ocl_text *head, const ocl_dtype *dtype, bool descending);
 /* Whether the first `kept` of such lines come out without an order of all: of one tile, or of few from each. */
-bool ocl_order_keeps_few(const ocl_dtype *dtype, int64_t size, int64_t kept);
+bool ocl_order_keeps_few(const graft_device *device, const ocl_dtype *dtype, int64_t size, int64_t kept);
 graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                const ocl_order *order);
 /* Into values and indices, or, where these are not wanted, into `*items`, which is in the workspace `work`. */

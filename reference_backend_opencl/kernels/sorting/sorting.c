@@ -78,7 +78,7 @@ static graft_status make_store(memo *memo, graft_device *device, const operands 
 /* Work-groups sort lines. */
 static graft_status make_ordering(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   const space *s = &memo->space;
-  const bool few = ocl_order_keeps_few(dtype, s->size, s->skipped + s->kept);
+  const bool few = ocl_order_keeps_few(device, dtype, s->size, s->skipped + s->kept);
   const ocl_order order = {.lines = s->lines,
                            .size = s->size,
                            .inner = s->inner,
