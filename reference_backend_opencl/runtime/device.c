@@ -161,6 +161,21 @@ static bool is_llvmpipe(cl_device_id id) {
   return strstr(name, "llvmpipe");
 }
 
+/* Kernels for GPUs have work-groups of up to so many work-items; with smaller ones those for CPUs run, which have one.
+ */
+enum { GROUP_LEAST = 256 };
+
+static bool runs_cpu_kernels(const graft_device *device) {
+  ocl_plugin *plugin = device->plugin;
+  if (plugin->cpu_kernels) return true;
+  if (device->largest_group < GROUP_LEAST) {
+    ocl_log(plugin, GRAFT_LOG_WARNING, "the device's work-groups have at most %zu work-items: kernels for CPUs run",
+            device->largest_group);
+    return true;
+  }
+  return !plugin->gpu_kernels && device->host_memory && !is_llvmpipe(device->id);
+}
+
 graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   ocl_plugin *plugin = self;
   graft_status status = ocl_probe(plugin);
@@ -191,13 +206,13 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->plugin = plugin;
   device->id = id;
   device->host_memory = device_kind(id) == GRAFT_DEVICE_KIND_CPU;
-  device->is_cpu = plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory && !is_llvmpipe(id));
+  device->largest_group = query_size(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  device->is_cpu = runs_cpu_kernels(device);
   device->breaks_unrolled_barriers = is_llvmpipe(id);
   device->has_f64 = has_f64(id);
   device->exact_division = fp_config(id, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   device->vector_width = width >= 16 ? 16 : width >= 8 ? 8 : 4;
   device->compute_units = query_uint(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-  device->largest_group = query_size(id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   device->local_bytes = query_ulong(id, CL_DEVICE_LOCAL_MEM_SIZE);
   device->max_allocation = query_ulong(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);

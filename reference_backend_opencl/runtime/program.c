@@ -77,7 +77,8 @@ typedef struct recipe {
   bool unoptimized;   /* beside what the options say */
 } recipe;
 
-/* The parts of a program's text. OpenCL takes a length of 0 to mean that a zero ends the part: an empty one is left out. */
+/* The parts of a program's text. OpenCL takes a length of 0 to mean that a zero ends the part: an empty one is left
+ * out. */
 typedef struct {
   const char *texts[3];
   size_t lengths[3];

@@ -183,7 +183,8 @@ static const ocl_op ops[] = {
     POINTWISE(threshold, NUMBER_SET, 0, "a <= x ? y : a"),
     POINTWISE(hardshrink, FLOAT_SET, 0, "(a >= -x) & (a <= x) ? (VT)0 : a"),
     /* a * 0, which Mesa 22.3 takes for 0 also where it is NaN */
-    POINTWISE(softshrink, FLOAT_SET, 0, "a > x ? a - x : a < -x ? a + x : fabs(a) < (VT)INFINITY ? copysign((VT)0, a) : (VT)NAN"),
+    POINTWISE(softshrink, FLOAT_SET, 0,
+              "a > x ? a - x : a < -x ? a + x : fabs(a) < (VT)INFINITY ? copysign((VT)0, a) : (VT)NAN"),
     POINTWISE(prelu_kernel, FLOAT_SET, 0, "a > (VT)0 ? a : b * a"),
     POINTWISE2(log_sigmoid_forward, FLOAT_SET, OCL_TWO_RESULTS, "MINIMUM(a, (VT)0) - log1p(exp(-fabs(a)))",
                "exp(-fabs(a))"),

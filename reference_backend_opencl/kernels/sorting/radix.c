@@ -48,7 +48,8 @@ static ocl_kernel *kernels_of(ocl_ordering *ordering, int pass) {
 /* The first of each tile of a line, and then the first of those. */
 static graft_status prepare_parts(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                   const ocl_order *order) {
-  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype)), parts = ocl_ceil_divide(order->size, tile), kept = order->skipped + order->kept;
+  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype)), parts = ocl_ceil_divide(order->size, tile),
+                kept = order->skipped + order->kept;
   ocl_radix_plan *plan = &ordering->plan, *second = &ordering->second;
   *plan = ocl_radix_plan_of(device, order->lines * parts, tile, key_bits(dtype), is_narrow(dtype));
   *second = ocl_radix_plan_of(device, order->lines, parts * kept, key_bits(dtype), is_narrow(dtype));
