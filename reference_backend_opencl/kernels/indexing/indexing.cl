@@ -82,6 +82,7 @@ static long gather_runs(__global RAW(D) * to, __global const RAW(D) * from, long
 }
 #endif
 
+/* Where an index is out of range there is a zero: what is unwritten may be read before the failure is told. */
 KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETERS, space shape) {
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
@@ -100,7 +101,10 @@ KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETE
     long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
 #ifdef ROWS
     long where = resolve(index, at, 0, &shape, faults);
-    if (where < 0) continue;
+    if (where < 0) {
+      for (; i < end; i++) to[i * stride_to] = (RAW(D))0;
+      continue;
+    }
     from += where;
 #ifdef CONTIGUOUS
     for (; i + VEC <= end; i += VEC) {
@@ -119,7 +123,7 @@ KERNEL gather(PLACE(out), CONST_PLACE(in), __global long *faults, INDEX_PARAMETE
 #endif
     for (; i < end; i++) {
       long where = resolve(index, at, i, &shape, faults);
-      if (where >= 0) to[i * stride_to] = from[where + i * stride_from];
+      to[i * stride_to] = where < 0 ? (RAW(D))0 : from[where + i * stride_from];
     }
 #endif
   }

@@ -69,6 +69,8 @@ KERNEL cholesky(PLACE(l), PLACE(info), CONST_PLACE(a), CONST_PLACE(none), __glob
     int bad = 0;
     if (!FLAG) mirror(to, from, size, true);
     EACH_LANE(i, 0, size) {
+      /* Beside the diagonal vectors take along what is then thrown away. */
+      for (long j = i / BLOCK * BLOCK; j < i; j++) to[i * size + j] = (CT)0;
       to[i * size + i] = FROM_REAL(REAL(from[i * size + i]));
       for (long j = i + 1; FLAG && j < size; j++) to[i * size + j] = from[i * size + j];
     }

@@ -53,7 +53,8 @@ DEFINE_ACCESS(value, D)
 #define CHUNK_OF CAT(CT, 4)
 #endif
 
-/* VEC numbers near by, of which the first `lanes` count. */
+/* VEC numbers near by, of which the first `lanes` are stored. Rows of `cells` and `states` have room for all, and all are
+ * read again. */
 static INLINED VT get_near(NEAR const CT *p) { return VLOAD(p); }
 static INLINED void put_near(NEAR CT *p, VT v, int lanes) {
   if (lanes == VEC) {
@@ -205,7 +206,7 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
       PIECE
       put_near(sources + r * INNER_PAD + column, get_value(ELEMENTS(hx) + at, lanes), lanes);
 #if MODE == LSTM
-      put_near(cells + r * WIDTH_PAD + column, get_value(ELEMENTS(cx) + at, lanes), lanes);
+      put_near(cells + r * WIDTH_PAD + column, get_value(ELEMENTS(cx) + at, lanes), VEC);
 #endif
     }
     SYNC
@@ -237,7 +238,7 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
         VT kept[KEPT];
         for (int k = 0; k < GATES; k++) kept[k] = k == 2 ? tanh(x[k] + h[k]) : sigmoid(x[k] + h[k]);
         kept[4] = kept[1] * get_near(cells + r * WIDTH_PAD + column) + kept[0] * kept[2];
-        put_near(cells + r * WIDTH_PAD + column, kept[4], lanes);
+        put_near(cells + r * WIDTH_PAD + column, kept[4], VEC);
         const VT state = kept[3] * tanh(kept[4]);
 #elif MODE == GRU
         const VT reset = sigmoid(x[0] + h[0]), update = sigmoid(x[1] + h[1]), fresh = tanh(x[2] + reset * h[2]);
@@ -313,8 +314,8 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
 #if HAS_GRAD_CY
       cell = get_value(ELEMENTS(grad_cy) + at, lanes);
 #endif
-      put_near(states + r * WIDTH_PAD + column, state, lanes);
-      put_near(cells + r * WIDTH_PAD + column, cell, lanes);
+      put_near(states + r * WIDTH_PAD + column, state, VEC);
+      put_near(cells + r * WIDTH_PAD + column, cell, VEC);
     }
     VT given = (VT)0, old, kept[KEPT];
 #if ONE_PIECE
@@ -340,7 +341,7 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
         to[1] = gc * old * ((VT)1 - kept[1]) * kept[1];
         to[2] = gc * kept[0] * ((VT)1 - kept[2] * kept[2]);
         to[3] = g * t * ((VT)1 - kept[3]) * kept[3];
-        put_near(cells + r * WIDTH_PAD + column, gc * kept[1], lanes);
+        put_near(cells + r * WIDTH_PAD + column, gc * kept[1], VEC);
 #elif MODE == GRU
         const VT reset = kept[0], update = kept[1], fresh = kept[2];
         to[2] = g * ((VT)1 - update) * ((VT)1 - fresh * fresh);
@@ -365,7 +366,7 @@ KERNEL_OF(TOGETHER, 1) layer(PLACES_HERE, numbers n) {
 #endif
           put_near(sources + r * INNER_PAD + k * WIDTH + column, hidden[k], lanes);
         }
-        put_near(states + r * WIDTH_PAD + column, rest, lanes);
+        put_near(states + r * WIDTH_PAD + column, rest, VEC);
       }
       SYNC
 #if ONE_PIECE
