@@ -185,7 +185,8 @@ END_TEST
 
 /* What the mustpass cases of an op have said of each argument: a bit an argument, and a word's in `words`. */
 static struct said {
-  uint64_t given, absent, yes, no;
+  uint64_t given, absent, yes, no, imaginary;
+  bool complex; /* some case has a complex tensor */
   uint32_t words[OP_MAX_ARGS];
 } said[OPS];
 
@@ -200,13 +201,22 @@ static void note_value(struct said *s, const op_arg *arg, uint32_t a, const graf
     if (!strcmp(arg->strings[w], v->as.str)) s->words[a] |= 1u << w;
 }
 
+/* A scalar with an imaginary part. */
+static bool is_imaginary(const graft_value *v) {
+  return v->kind == GRAFT_VALUE_SCALAR && dt_is_complex(v->as.scalar.dtype) && v->as.scalar.value.c[1] != 0;
+}
+
 static bool note_said(void *context, const cf_case *c, const char *id) {
   cf_call call;
   size_t count;
   (void)context, (void)id;
   if (c->mode > CF_VJP || !cf_call_open(c, &call)) return true;
-  for (uint32_t a = 0; a < call.schema->nargs; a++)
-    note_value(&said[call.schema - op_schema_all(&count)], &call.schema->args[a], a, &call.args[a]);
+  struct said *s = &said[call.schema - op_schema_all(&count)];
+  for (uint32_t a = 0; a < call.schema->nargs; a++) {
+    note_value(s, &call.schema->args[a], a, &call.args[a]);
+    if (is_imaginary(&call.args[a])) s->imaginary |= UINT64_C(1) << a;
+  }
+  s->complex |= dt_is_complex(c->dtype);
   cf_call_close(&call);
   return true;
 }
@@ -236,6 +246,15 @@ static const struct unsaid {
     {"aten::_fused_adamw.tensor_lr", "found_inf", "absent in the other fused optimizers"},
     {"aten::_fused_rms_norm", "eps", "absent it is the dtype's, in fixtures"},
 };
+
+/* Numbers that are real also where tensors are complex: PyTorch refuses others. */
+static const char *const real_numbers[] = {"correction", "ord", "p"};
+
+static bool is_real_number(const char *argument) {
+  bool found = false;
+  for (int i = 0; i < ROWS(real_numbers); i++) found |= !strcmp(real_numbers[i], argument);
+  return found;
+}
 
 static bool is_unsaid(const char *op, const char *argument) {
   for (int i = 0; i < ROWS(unsaid); i++)
@@ -271,6 +290,8 @@ static int count_unsaid(const op_schema *schema, const struct said *s) {
       wrong += lacks(schema, arg, !(s->yes & bit), "true");
       wrong += lacks(schema, arg, !(s->no & bit), "false");
     }
+    if (arg->kind == OPK_SCALAR && s->complex && !is_real_number(arg->name))
+      wrong += lacks(schema, arg, !(s->imaginary & bit), "complex");
     for (uint32_t w = 0; arg->kind == OPK_STR && arg->strings && arg->strings[w]; w++)
       wrong += lacks(schema, arg, !(s->words[a] >> w & 1), arg->strings[w]);
   }

@@ -40,6 +40,7 @@ static const cf_op cf_factory_ops[] = {
      CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_SELECT(0)},
     {"aten::full_like", CF_TEXTS("m T[33,17] 2", "m T[1025] 1", "m T[] 3", "m T[0] 2", "m T[3,13] 0 dtype=f32"),
      CF_MOVABLE, CF_R_EXACT, CF_VALUES, 0, CF_G_SELECT(0)},
+    {"aten::full_like", CF_TEXTS("m T[33,17] 0.5-2j"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_SELECT(0)},
     {"aten::arange.start_step",
      CF_TEXTS("s 0 33 2 dtype=T", "m 5 -17 -3 dtype=T", "m 0 100 1 dtype=T", "m 3 3 1 dtype=T"), CF_REALS & ~CF_BIT(U8),
      CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_NONE},

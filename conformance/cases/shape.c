@@ -46,6 +46,7 @@ static const cf_op cf_shape_ops[] = {
     CF_MOVE("constant_pad_nd", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [1,2,0,3] 2", "m T[33] [3,1]",
             "m T[3,13,17] [0,0,2,1]", "m T[13,17] [-1,2] 1", "m T[2,3,1,5] [1,1,1,1,1,1,1,1] 3", "s T[0,3] [1,1,1,1]",
             "m T[5001] [33,-5] 1", "m T[9,7,33] [17,2,1,1,-2,3] 1"), /* rows in pieces, and rows of several vectors */
+    {"aten::constant_pad_nd", CF_TEXTS("m T[13,17] [1,2,0,3] 0.5-2j"), CF_COMPLEX, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     CF_MOVE("repeat", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[13,17] [2,1,3]", "m T[129] [3]", "m T[] [5]",
             "m T[3,13] [1,0]", "m T[3,1,5] [2,2,2]"),
     CF_MOVE("flip", CF_SPECIALS_TOO, CF_G_LINEAR(0), "s T[33,17] [0,1]", "m T[1025] [0]", "m T[3,13,17] [1]",

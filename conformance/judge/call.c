@@ -26,10 +26,14 @@ double cf_arg_number(const cf_call *call, const char *name, double otherwise) {
   }
 }
 
-long double cf_arg_size(const cf_call *call, const char *name) {
+dt_value cf_arg_complex(const cf_call *call, const char *name, double otherwise) {
   const graft_value *v = cf_arg_value(call, name);
-  if (!v || v->kind != GRAFT_VALUE_SCALAR) return fabsl((long double)cf_arg_number(call, name, 0));
-  dt_value number = dt_scalar_value(&v->as.scalar);
+  if (v && v->kind == GRAFT_VALUE_SCALAR) return dt_scalar_value(&v->as.scalar);
+  return (dt_value){cf_arg_number(call, name, otherwise), 0};
+}
+
+long double cf_arg_size(const cf_call *call, const char *name) {
+  dt_value number = cf_arg_complex(call, name, 0);
   return hypotl(number.re, number.im);
 }
 

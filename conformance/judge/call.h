@@ -98,6 +98,7 @@ typedef struct cf_call {
 
 /* The row's own arguments by name, also where a prim that equals its op is called; `otherwise` where absent. */
 double cf_arg_number(const cf_call *call, const char *name, double otherwise);
+dt_value cf_arg_complex(const cf_call *call, const char *name, double otherwise);
 long double cf_arg_size(const cf_call *call, const char *name); /* the modulus; 0 where absent */
 bool cf_arg_bool(const cf_call *call, const char *name, bool otherwise);
 int64_t cf_arg_int(const cf_call *call, const char *name, int64_t otherwise);

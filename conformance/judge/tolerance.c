@@ -78,7 +78,8 @@ static bool cf_half(graft_dtype dtype) {
 }
 
 static bool cf_alpha_is_one(const cf_call *call) {
-  return cf_arg_number(call, "alpha", 1) == 1;
+  dt_value alpha = cf_arg_complex(call, "alpha", 1);
+  return alpha.re == 1 && alpha.im == 0;
 }
 
 /* Whether a Python number of the call has more bits than the dtype: then a half type's result is rounded twice, to f32

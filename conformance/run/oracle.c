@@ -47,6 +47,10 @@ static graft_scalar cf_rounded_scalar(const cf_call *call, graft_scalar s, cf_tr
     if (transform == CF_ABSOLUTE) s.value.f = fabs(s.value.f);
   }
   if (s.dtype == GRAFT_I64 && transform == CF_ABSOLUTE && s.value.i < 0) s.value.i = -s.value.i;
+  if (s.dtype == GRAFT_C128) {
+    for (int k = 0; k < 2 && single; k++) s.value.c[k] = (double)(float)s.value.c[k];
+    if (transform == CF_ABSOLUTE) return graft_scalar_float(hypot(s.value.c[0], s.value.c[1]));
+  }
   return s;
 }
 

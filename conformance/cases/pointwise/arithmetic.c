@@ -27,7 +27,7 @@ static void cf_l_div_mode(const cf_check *k, uint32_t out, long double *limits) 
 /* 1 ulp and the errors of either form, twice as many where a product is one of complex numbers. */
 static void cf_l_lerp(const cf_check *k, uint32_t out, long double *limits) {
   const cf_array *o = &k->outs[out], *a = &k->in[0], *b = &k->in[1], *weight = cf_arg_array(k, "weight");
-  dt_value w = {cf_arg_number(k->call, "weight", 1), 0};
+  dt_value w = cf_arg_complex(k->call, "weight", 1);
   long double u = cf_u_acc(k->dtypes[out]);
   bool complex = dt_is_complex(k->dtypes[out]);
   for (int64_t i = 0; i < o->numel; i++) { /* b and the weight broadcast over leading dims */
@@ -53,13 +53,20 @@ static void cf_l_addcdiv(const cf_check *k, uint32_t out, long double *limits) {
     limits[i] = cf_ulp(dtype, cf_modulus(k->outs[out].v[i])) + 10 * cf_u(dtype) * cf_modulus(k->absolute[out].v[i]);
 }
 
+/* a + x b with a complex number x, or a + x b c or a + x b / c: of products sqrt 5 u each. */
+static void cf_l_complex_terms(const cf_check *k, uint32_t out, long double *limits) {
+  graft_dtype dtype = k->dtypes[out];
+  for (int64_t i = 0; i < k->outs[out].numel; i++)
+    limits[i] = cf_ulp(dtype, cf_modulus(k->outs[out].v[i])) + 14 * cf_u(dtype) * cf_modulus(k->absolute[out].v[i]);
+}
+
 /* A power of complex numbers has a modulus, which is a power of moduli (hypot 4 ulp, times the exponent), and an
  * angle, whose error is a few times u of itself. */
 static void cf_power_limits(const cf_check *k, uint32_t out, long double *limits, const dt_value *base,
                             const dt_value *exponent) {
   for (int64_t i = 0; i < k->outs[out].numel; i++) {
-    dt_value a = base ? base[i] : (dt_value){cf_arg_number(k->call, "self", 1), 0},
-             b = exponent ? exponent[i] : (dt_value){cf_arg_number(k->call, "exponent", 1), 0};
+    dt_value a = base ? base[i] : cf_arg_complex(k->call, "self", 1),
+             b = exponent ? exponent[i] : cf_arg_complex(k->call, "exponent", 1);
     long double angle = cf_modulus(b) * (fabsl(atan2l(a.im, a.re)) + fabsl(logl(cf_modulus(a))));
     limits[i] = (32 + 8 * cf_modulus(b) + 12 * angle) * cf_ulp(k->dtypes[out], cf_modulus(k->outs[out].v[i]));
   }
@@ -85,6 +92,8 @@ static const char *const cf_ternary[] = {"m T[33,17] T[33,17] T[33,17]",
                                          "m T[0] T[0] T[0]",
                                          "f T[2,3,1,17] T[3,13,1] T[17]",
                                          NULL};
+#define CF_R_COMPLEX_TERMS \
+  { .klass = CF_CUSTOM, .limit = cf_l_complex_terms, .absolute = true }
 static const char *const cf_alpha[] = {"m T[33,17] T[33,17] alpha=2", "s T[33,17] T[17] alpha=-3",
                                        "m T[1025] T[1025] alpha=2", NULL};
 
@@ -167,6 +176,31 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::where.self",
      CF_TEXTS("m bool[33,17] T[33,17] T[33,17]", "m bool[33,1] T[17] 2", "m bool[33,17] f32[17] T[33,17]"), CF_COMPLEX,
      CF_R_EXACT, CF_VALUES, CF_WIDE, CF_G_SELECT(1)},
+    /* Numbers with an imaginary part, and of real tensors complex ones. */
+    {"aten::add.Tensor", CF_TEXTS("m T[33,17] T[17] alpha=0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS, CF_VALUES,
+     CF_INPLACE, CF_G_LINEAR(3)},
+    {"aten::sub.Tensor", CF_TEXTS("m T[33,17] T[17] alpha=0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS, CF_VALUES,
+     CF_INPLACE | CF_DIFFERENCE, CF_G_LINEAR(3)},
+    {"aten::add.Scalar", CF_TEXTS("m T[33,17] 0.5-2j", "m T[129] 2j alpha=0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS,
+     CF_VALUES, CF_INPLACE, CF_G_LINEAR(1)},
+    {"aten::sub.Scalar", CF_TEXTS("m T[33,17] 0.5-2j", "m T[129] 2j alpha=0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS,
+     CF_VALUES, CF_INPLACE | CF_DIFFERENCE, CF_G_LINEAR(1)},
+    {"aten::mul.Scalar", CF_TEXTS("m T[33,17] 0.5-2j"), CF_COMPLEX | CF_FLOATS, CF_R_ROUNDED, CF_VALUES, CF_WIDE,
+     CF_G_LINEAR(3)},
+    {"aten::div.Scalar", CF_TEXTS("m T[33,17] 0.5-2j"), CF_COMPLEX | CF_FLOATS, CF_R_DIVISION, CF_VALUES, 0,
+     CF_G_LINEAR(6)},
+    {"aten::pow.Tensor_Scalar", CF_TEXTS("m T[33,17] 1.5-0.5j"), CF_COMPLEX, CF_R_CUSTOM(cf_l_complex_pow_number),
+     CF_NONZERO, CF_INPLACE, CF_G_SELECT(160)},
+    {"aten::pow.Scalar", CF_TEXTS("m 1.5-0.5j T[33,17]"), CF_COMPLEX, CF_R_CUSTOM(cf_l_complex_pow_of_number),
+     CF_VALUES, 0, CF_G_SELECT(160)},
+    {"aten::masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] 0.5-2j"), CF_COMPLEX, CF_R_EXACT, CF_VALUES,
+     CF_SPECIAL_WIDE, CF_G_SELECT(1)},
+    {"aten::addcmul", CF_TEXTS("m T[33,17] T[17] T[33,1] 0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS, CF_VALUES,
+     CF_INPLACE, CF_G_LINEAR(6)},
+    {"aten::addcdiv", CF_TEXTS("m T[33,17] T[33,17] T[33,17] 0.5-2j"), CF_COMPLEX, CF_R_COMPLEX_TERMS, CF_NONZERO,
+     CF_INPLACE, CF_G_LINEAR(8)},
+    {"aten::lerp.Scalar", CF_TEXTS("m T[33,17] T[17] 0.25-0.5j", "m T[129] T[129] 0.75+2j"), CF_COMPLEX,
+     CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_LINEAR(6)},
     /* Complex numbers meet real ones. */
     {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m f32[33,1] T[]"), CF_BIT(C64),
      CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},

@@ -124,9 +124,13 @@ static void vjp_addcdiv(op_vjp *v) {
   v->results[Z] = fx_neg(s, pw_scaled(v, slope, ARG_addcdiv_value));
 }
 
+/* a (1 - w) + b w */
 static void vjp_lerp(op_vjp *v) {
-  graft_scalar weight = v->args[ARG_lerp_Scalar_weight].as.scalar;
-  if (vjp_needs(v, X)) v->results[X] = fx_muls(v->s, v->g[OUT], 1 - (double)dt_scalar_value(&weight).re);
+  const graft_scalar weight = pw_conj(v, ARG_lerp_Scalar_weight).as.scalar;
+  const dt_value w = dt_scalar_value(&weight);
+  graft_scalar rest = graft_scalar_float(1 - (double)w.re);
+  if (w.im != 0) rest = (graft_scalar){GRAFT_C128, 0, {.c = {1 - (double)w.re, -(double)w.im}}};
+  if (vjp_needs(v, X)) v->results[X] = pw_times(v->s, v->g[OUT], fx_number(rest));
   if (vjp_needs(v, Y)) v->results[Y] = pw_scaled(v, v->g[OUT], ARG_lerp_Scalar_weight);
 }
 
