@@ -22,13 +22,14 @@
 typedef struct cf_arguments {
   cf_options options;
   bool worker, custom_ops, fusions, list, words;
-  const char *id;
+  const char *id, *cases;
   bool wants_id;
 } cf_arguments;
 
 enum {
   CF_O_LEVEL = 256,
   CF_O_OP,
+  CF_O_CASES,
   CF_O_DTYPE,
   CF_O_FAMILY,
   CF_O_GRAD,
@@ -59,6 +60,8 @@ static const struct argp_option cf_conformance_options[] = {
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
     {"op", CF_O_OP, "LIST", 0, "only these ops: 'aten.mm*', 'aten::mm,prims.*'", 0},
+    {"cases", CF_O_CASES, "FILE", 0, "only the cases whose ids stand in the file, one a line, as --list prints them",
+     0},
     {"family", CF_O_FAMILY, "LIST", 0, "only the ops of these families: reduction,scan", 0},
     {"dtype", CF_O_DTYPE, "LIST", 0, "only these dtypes: f32,bf16", 0},
     {"grad", CF_O_GRAD, "only|no", 0, "gradients alone, or none", 0},
@@ -154,6 +157,7 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       s->level = (cf_level)cf_level_parse(arg);
       return 0;
     case CF_O_OP: s->ops = arg; return 0;
+    case CF_O_CASES: a->cases = arg; return 0;
     case CF_O_FAMILY:
       cf_check_families(arg, state);
       s->families = arg;
@@ -279,7 +283,14 @@ static void cf_now(char *text, size_t capacity) {
 
 /* Whether less than a level is run. */
 static bool cf_selects(const cf_selection *s) {
-  return s->ops || s->families || s->dtypes || s->grad || s->shards;
+  return s->ops || s->families || s->dtypes || s->grad || s->listed || s->shards;
+}
+
+/* An id that no case has is no id, or of another level or selection; it would be passed over in silence. */
+static bool cf_all_listed_met(const cf_selection *s) {
+  const char *idle = cf_listed_idle(s->listed);
+  if (idle) fprintf(stderr, "graft conformance: --cases: no case of the selection is called '%s'\n", idle);
+  return !idle;
 }
 
 static int cf_session_run(cf_session *session) {
@@ -287,6 +298,7 @@ static int cf_session_run(cf_session *session) {
   const cf_options *o = report->options;
   struct timespec to;
   cf_menu(&o->selection, cf_collect, &session->cases);
+  if (!cf_all_listed_met(&o->selection)) return 2;
   if (session->cases.incomplete || !cf_report_open(report, &session->cases)) return cf_usage("no memory for the cases");
   bool holds = o->expect || o->write_expect;
   if (holds && cf_expect_open(o, &session->cases, &report->expect) != GRAFT_OK) return cf_usage(graft_last_error());
@@ -320,6 +332,7 @@ static bool cf_print_id(void *context, const cf_case *c, const char *id) {
 static int cf_list(const cf_selection *selection) {
   uint32_t count = 0;
   cf_menu(selection, cf_print_id, &count);
+  if (!cf_all_listed_met(selection)) return 2;
   if (count) return 0;
   cf_say_nothing_matches(stderr, selection);
   return 3;
@@ -361,6 +374,7 @@ int cf_main_conformance(int argc, char **argv) {
   if (a.custom_ops) return cf_custom_tell(&a.options);
   if (a.fusions) return cf_fusions_tell(&a.options);
   if (!a.words && cf_custom_fetch(&a.options) != GRAFT_OK) return cf_usage(graft_last_error());
+  if (a.cases && cf_listed_read(a.cases, &a.options.selection.listed) != GRAFT_OK) return cf_usage(graft_last_error());
   if (a.list) return cf_list(&a.options.selection);
   if (a.words) return cf_words();
   if (!a.options.jobs) a.options.jobs = cf_default_jobs();

@@ -104,6 +104,19 @@ says 3 'no case matches --op, --family, --dtype' conformance --list --op 'aten.r
 [ -z "$("$graft" conformance --list --op 'aten.relo' 2>/dev/null || true)" ] || fail "what is no id is listed"
 says 0 '^aten\.relu' conformance --list --op 'aten.relu'
 
+# Only the cases of a file of ids; what is no id of the selection is not passed over in silence.
+printf '%s\n' "$one" aten.abs.default/f32/33x17/contiguous/uniform/0 "$one" >"$work/ids"
+"$graft" conformance --list --cases "$work/ids" | LC_ALL=C sort | cmp - <(LC_ALL=C sort -u "$work/ids") || fail "other cases than those of --cases"
+says 0 '^2 ops served: 2 passed$' conformance -b reference --cases "$work/ids"
+says 2 "called 'aten\.abs" conformance -b reference --op aten.relu --cases "$work/ids"
+echo nonsense >>"$work/ids"
+says 2 "no case of the selection is called 'nonsense'" conformance -b reference --cases "$work/ids"
+says 2 "called 'nonsense'" conformance --list --cases "$work/ids"
+says 2 'has no id' conformance -b reference --cases /dev/null
+says 2 "$work/none: No such file" conformance -b reference --cases "$work/none"
+printf '%0400d\n' 0 >"$work/long"
+says 2 'no id is as long' conformance -b reference --cases "$work/long"
+
 # Of no case nothing was refused by a plugin.
 if grep 'op tables serve none' "$work/log"; then fail "the op tables are blamed for a selection of nothing"; fi
 

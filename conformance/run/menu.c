@@ -89,6 +89,7 @@ static void cf_offer_one(cf_walk *w, const cf_case *c) {
   const cf_selection *s = w->selection;
   char id[CF_ID_BYTES];
   if (w->stopped || !cf_case_id(c, id)) return;
+  if (s->listed && !cf_listed_has(s->listed, id)) return;
   if (s->shards && w->number++ % s->shards != s->shard - 1) return;
   if (!w->visit(w->context, c, id)) w->stopped = true;
 }

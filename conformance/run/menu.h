@@ -3,6 +3,7 @@
 #define GRAFT_CF_MENU_H
 
 #include "conformance/judge/call.h"
+#include "conformance/run/listed.h"
 #include "dispatch/dispatch.h"
 
 typedef struct cf_selection {
@@ -11,6 +12,7 @@ typedef struct cf_selection {
   const char *families;   /* as in docs/architecture.md, with commas between; NULL: all */
   uint32_t dtypes;        /* 0: all */
   int grad;               /* 0 both, 1 only gradients, -1 none */
+  cf_listed *listed;      /* only the cases with these ids; NULL: all */
   uint32_t shard, shards; /* shards 0: all */
   uint32_t ways;          /* bits of dsp_route, CF_CHOSEN_WAY among them; 0: as the level has it */
 } cf_selection;
