@@ -1,13 +1,18 @@
 /* The plugin "mutants": the reference plugin's tables behind slots that all come here first. Option bug=NAME plants one
- * bug of bugs.c; without it, everything is right. Option without=OP leaves the slot of an op empty. */
+ * bug of bugs.c; several of it are several plugins in one, which have a case in turn (conformance/run/arithmetics.h);
+ * without it, everything is right. Option without=OP leaves the slot of an op empty. */
 #include <string.h>
 
 #include "conformance/mutants/bugs.h"
+#include "conformance/run/arithmetics.h"
 #include "ops/core/ref.h"
 
-static const mut_bug *planted;
-static uint32_t planted_op;
+enum { MUT_MOST_PLANTED = 8 };
+
+static const mut_bug *planted_bugs[MUT_MOST_PLANTED], *planted; /* and the one whose turn it is */
+static uint32_t planted_count, planted_op;
 static const op_schema *left_out;
+static graft_status (*reference_extension)(void *self, const char *name, uint32_t minimum, const void **table);
 
 static graft_status mut_enter(const graft_exec *exec, const graft_args *args) {
   mut_call call = {exec, args, op_schema_of(args->op_id), mut_reference_slot(args->op_id)};
@@ -28,14 +33,27 @@ static void mut_wrap(void *table, uint32_t which) {
   if (left_out && left_out->table == which) memset((char *)table + left_out->slot_offset, 0, sizeof enter);
 }
 
+static const char *mut_choose(uint32_t which) {
+  planted = planted_bugs[which];
+  planted_op = planted->op ? op_schema_find(planted->op)->id : 0;
+  return planted->name;
+}
+
 static graft_status mut_plant(const char *name) {
-  for (size_t i = 0; i < mut_bug_count; i++) {
+  for (size_t i = 0; i < mut_bug_count && planted_count < MUT_MOST_PLANTED; i++) {
     if (strcmp(mut_bugs[i].name, name) != 0) continue;
-    planted = &mut_bugs[i];
-    planted_op = planted->op ? op_schema_find(planted->op)->id : 0;
+    planted_bugs[planted_count] = &mut_bugs[i];
+    mut_choose(planted_count++);
     return GRAFT_OK;
   }
   return GRAFT_INVALID_ARGUMENT;
+}
+
+static graft_status mut_extension(void *self, const char *name, uint32_t minimum, const void **table) {
+  static cf_arithmetics arithmetics = {.struct_size = sizeof arithmetics, .choose = mut_choose};
+  arithmetics.count = planted_count;
+  if (strcmp(name, CF_ARITHMETICS) == 0 && planted_count > 1) return *table = &arithmetics, GRAFT_OK;
+  return reference_extension ? reference_extension(self, name, minimum, table) : GRAFT_UNIMPLEMENTED;
 }
 
 /* What is wrong with it; NULL: nothing. */
@@ -53,6 +71,7 @@ GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const cha
   static graft_core_ops core;
   static graft_train_ops train;
   const graft_plugin *inner;
+  planted = NULL, planted_count = 0;
   for (; options && *options; options++) {
     const char *problem = mut_option(*options);
     if (!problem) continue;
@@ -63,6 +82,8 @@ GRAFT_EXPORT graft_status graft_plugin_open_v1(const graft_host *host, const cha
   if (s != GRAFT_OK) return s;
   made = *inner;
   made.name = "mutants";
+  reference_extension = made.extension;
+  made.extension = mut_extension;
   core = *inner->core, train = *inner->train;
   mut_wrap(&core, OPT_CORE);
   mut_wrap(&train, OPT_TRAIN);

@@ -11,16 +11,28 @@
 #include "conformance/conformance.h"
 #include "conformance/mutants/bugs.h"
 
-/* The exit status of `graft conformance` on a bug, in a child with its output in `log`. A bug may never come back; what
+enum { MUT_MOST_TOGETHER = 8 };
+
+/* Those that go through the suite together: one with a bug, or all wanted ones that are right. These have each case in
+ * turn, so that the oracle, which takes longer than all of them, has it once (conformance/run/arithmetics.h). */
+typedef struct mut_party {
+  const mut_bug *bugs[MUT_MOST_TOGETHER];
+  int count;
+} mut_party;
+
+/* The exit status of `graft conformance` on them, in a child with its output in `log`. A bug may never come back; what
  * is right is only slow where a machine is busy, and has the time that a case has by default. */
-static int mut_conformance(const char *plugin, const mut_bug *bug, FILE *log) {
-  char option[64];
-  const char *limit = bug->op ? "5" : "60";
-  const char *argv[20] = {"conformance", "-b",     plugin, "-o",           option, "--level",
-                          "mustpass",    "--jobs", "2",    "--time-limit", limit};
-  int argc = 11, status = 0;
-  snprintf(option, sizeof option, "bug=%s", bug->name);
-  if (bug->op) argv[argc++] = "--op", argv[argc++] = bug->op, argv[argc++] = "--fail-fast";
+static int mut_conformance(const char *plugin, const mut_party *party, FILE *log) {
+  char options[MUT_MOST_TOGETHER][64];
+  const char *op = party->bugs[0]->op;
+  const char *argv[16 + 2 * MUT_MOST_TOGETHER] = {"conformance", "-b", plugin,         "--level",      "mustpass",
+                                                  "--jobs",      "2",  "--time-limit", op ? "5" : "60"};
+  int argc = 9, status = 0;
+  for (int i = 0; i < party->count; i++) {
+    snprintf(options[i], sizeof options[i], "bug=%s", party->bugs[i]->name);
+    argv[argc++] = "-o", argv[argc++] = options[i];
+  }
+  if (op) argv[argc++] = "--op", argv[argc++] = op, argv[argc++] = "--fail-fast";
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -42,19 +54,22 @@ static void mut_first_failure(FILE *log, char *line, int size) {
   snprintf(line, (size_t)size, "no failure was reported");
 }
 
-static bool mut_judge(const char *plugin, const mut_bug *bug) {
+/* How many of them are as they should be: all, or none. Of what is right, the failure says which it is. */
+static int mut_judge(const char *plugin, const mut_party *party) {
   char line[512] = "";
   FILE *log = tmpfile();
-  if (!log) return false;
-  int status = mut_conformance(plugin, bug, log);
-  bool good = status == (bug->op ? 1 : 0);
+  if (!log) return 0;
+  int status = mut_conformance(plugin, party, log);
+  const char *op = party->bugs[0]->op;
+  bool good = status == (op ? 1 : 0);
   mut_first_failure(log, line, sizeof line);
-  const char *word = bug->op ? good ? "caught" : "MISSED" : good ? "quiet" : "ALARM";
-  printf("%-8s %-18s %-30s %s (exit %d)\n", word, bug->name, bug->op ? bug->op : "", bug->kind, status);
-  if (bug->op || !good) printf("         %s\n", line);
+  const char *word = op ? good ? "caught" : "MISSED" : good ? "quiet" : "ALARM";
+  for (int i = 0; i < party->count; i++)
+    printf("%-8s %-18s %-30s %s (exit %d)\n", word, party->bugs[i]->name, op ? op : "", party->bugs[i]->kind, status);
+  if (op || !good) printf("         %s\n", line);
   fflush(stdout);
   fclose(log);
-  return good;
+  return good ? party->count : 0;
 }
 
 static bool mut_wanted(const char *name, int argc, char **argv) {
@@ -64,15 +79,21 @@ static bool mut_wanted(const char *name, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  size_t good = 0, tried = 0;
+  int good = 0, tried = 0;
+  mut_party right = {.count = 0};
   if (argc > 1 && strcmp(argv[1], "conformance") == 0) return cf_main_conformance(argc - 1, argv + 1);
   if (argc < 2) return fprintf(stderr, "usage: graft_mutant_runner PLUGIN [NAME...]\n"), 2;
   time_t from = time(NULL);
   for (size_t i = 0; i < mut_bug_count; i++) {
-    if (!mut_wanted(mut_bugs[i].name, argc, argv)) continue;
+    const mut_bug *bug = &mut_bugs[i];
+    if (!mut_wanted(bug->name, argc, argv)) continue;
     tried++;
-    good += mut_judge(argv[1], &mut_bugs[i]);
+    if (bug->op)
+      good += mut_judge(argv[1], &(mut_party){{bug}, 1});
+    else if (right.count < MUT_MOST_TOGETHER)
+      right.bugs[right.count++] = bug;
   }
-  printf("%zu of %zu as they should be, %ld s\n", good, tried, (long)(time(NULL) - from));
+  if (right.count) good += mut_judge(argv[1], &right);
+  printf("%d of %d as they should be, %ld s\n", good, tried, (long)(time(NULL) - from));
   return good == tried ? 0 : 1;
 }

@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
+#include "conformance/run/arithmetics.h"
 #include "graft/runtime.h"
 
 typedef struct cf_backend {
   graft_rt_device *device;
   bool flushes; /* denormals of f32 may become 0 */
   uint64_t seed;
-  const char *dump; /* folder for .npy files; NULL: none */
+  const cf_arithmetics *arithmetics; /* NULL: it has one */
+  const char *dump;                  /* folder for .npy files; NULL: none */
 } cf_backend;
 
 #endif

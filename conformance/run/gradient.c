@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "conformance/judge/tolerance.h"
+#include "conformance/run/answers.h"
 #include "conformance/run/attempt.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
@@ -258,15 +259,34 @@ static graft_status cf_oracle_pass(cf_vjp *v, cf_transform inputs, cf_cotangent_
   return s;
 }
 
+/* Of cotangents that turn the oracle takes its own. */
+static uint64_t cf_given_values(const cf_vjp *v) {
+  uint64_t values = cf_answers_values(0, v->call->in, v->call->ntensors);
+  for (uint32_t i = 0; i < v->nouts; i++)
+    if (cf_phases_of(v->call, i) == '-') values = cf_answers_values(values, &v->g[i], 1);
+  return values;
+}
+
+static graft_status cf_answer_gradient(cf_oracle_g *o, cf_transform inputs, cf_array *outs, cf_array *grads) {
+  const cf_question question = {.inputs = inputs,
+                                .cotangents = o->transform,
+                                .gradient = true,
+                                .values = cf_given_values(o->v),
+                                .wants_second = outs != NULL,
+                                .count = o->v->nouts};
+  if (cf_answers_recall(&question, grads, outs)) return GRAFT_OK;
+  graft_status s = cf_oracle_pass(o->v, inputs, cf_oracle_cotangent, o, outs, grads);
+  if (s == GRAFT_OK) cf_answers_keep(&question, grads, outs);
+  return s;
+}
+
 static bool cf_oracle_gradient(cf_vjp *v, cf_transform inputs, cf_transform g, cf_array *outs, cf_array *grads) {
-  cf_oracle_g context = {v, g};
-  graft_status s = cf_oracle_pass(v, inputs, cf_oracle_cotangent, &context, outs, grads);
+  graft_status s = cf_answer_gradient(&(cf_oracle_g){v, g}, inputs, outs, grads);
   return s == GRAFT_OK || cf_fail(v->result, "the oracle's gradient: %s", graft_last_error());
 }
 
 static graft_status cf_probe_gradient(void *context, cf_array *grads) {
-  cf_oracle_g *o = context;
-  return cf_oracle_pass(o->v, CF_AS_IS, cf_oracle_cotangent, o, NULL, grads);
+  return cf_answer_gradient(context, CF_AS_IS, NULL, grads);
 }
 
 /* S, the sum of the absolute terms of each element, and how many terms there are. */

@@ -95,8 +95,14 @@ void cf_side_close(cf_side *side) {
 
 graft_status cf_oracle_run(const cf_call *call, cf_transform transform, bool integers, uint32_t nouts, cf_array *outs,
                            cf_array *mutated) {
+  const cf_question question = {.inputs = transform,
+                                .widen_integers = integers,
+                                .values = cf_answers_values(0, call->in, call->ntensors),
+                                .wants_second = mutated != NULL,
+                                .count = nouts};
   cf_side side;
   graft_tensor *results[CF_MAX_TENSORS] = {0};
+  if (cf_answers_recall(&question, outs, mutated)) return GRAFT_OK;
   graft_status s = cf_oracle_open(call, transform, integers, &side);
   if (s != GRAFT_OK) return s;
   if (cf_call_returns_input(call)) graft_tensor_retain(results[0] = side.in[0]);
@@ -107,5 +113,6 @@ graft_status cf_oracle_run(const cf_call *call, cf_transform transform, bool int
     if (cf_call_mutates(call, i) && !cf_array_read(&mutated[i], side.in[i])) s = GRAFT_INTERNAL;
   for (uint32_t i = 0; i < nouts; i++) graft_tensor_release(results[i]);
   cf_side_close(&side);
+  if (s == GRAFT_OK) cf_answers_keep(&question, outs, mutated);
   return s;
 }

@@ -4,8 +4,7 @@
 #define GRAFT_CF_ORACLE_H
 
 #include "conformance/judge/call.h"
-
-typedef enum cf_transform { CF_AS_IS, CF_ABSOLUTE, CF_ONES } cf_transform;
+#include "conformance/run/answers.h"
 
 /* Which numbers the oracle computes with. */
 typedef struct cf_precision {

@@ -47,6 +47,11 @@ static double cf_seconds(void) {
 
 /* ---- the child ---- */
 
+static const cf_arithmetics *cf_arithmetics_of(const graft_plugin *p) {
+  const void *table = NULL;
+  return p->extension && p->extension(p->self, CF_ARITHMETICS, 1, &table) == GRAFT_OK ? table : NULL;
+}
+
 graft_status cf_backend_open(const cf_options *options, cf_backend *backend) {
   graft_rt_backend *b = NULL;
   int32_t count = 0;
@@ -58,6 +63,7 @@ graft_status cf_backend_open(const cf_options *options, cf_backend *backend) {
     return err_set(GRAFT_INVALID_ARGUMENT, "%s has no device %d: it has %d", options->backend, options->device, count);
   s = graft_backend_device(b, options->device, &backend->device);
   if (s != GRAFT_OK) return s;
+  backend->arithmetics = cf_arithmetics_of(&b->plugin);
   backend->flushes = !(backend->device->denormals & dt_bit(GRAFT_F32));
   backend->seed = options->seed;
   backend->dump = options->dump;
