@@ -248,7 +248,7 @@ int main(void) {
                               EACH(other_dtypes, ROWS(programs_of)),
                               EACH(lines_that_are_not_held, ROWS(programs_of)),
                               {0}};
-  const int failed = run_suite("opencl_rows", tests, (suite_options){.timeout_s = 300, .setup = open_for_cpus});
+  const int failed = run_suite("opencl_rows", tests, on_one_device(open_for_cpus));
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* these kernels take PoCL's optimizer long */
-  return run_suite("opencl_rows_of_teams", tests, (suite_options){.timeout_s = 300, .setup = open_for_teams}) || failed;
+  return run_suite("opencl_rows_of_teams", tests, on_one_device(open_for_teams)) || failed;
 }
