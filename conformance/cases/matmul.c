@@ -39,6 +39,11 @@ static const cf_op cf_matmul_ops[] = {
     {"aten::mm",
      CF_TEXTS("m T[1,301] T[301,70]", "m T[7,301] T[301,70]", "m T[70,301] T[301,2]", "m T[1,5003] T[5003,5]"),
      CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_NONE},
+    /* More columns than a work-item takes, however many cores there are, and an end that is no vector. */
+    {"aten::mm", CF_TEXTS("m T[2,13] T[13,2103]", "m T[2103,13] T[13,2]"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::mm", CF_TEXTS("m T[8,13] T[13,2103]", "m T[2103,13] T[13,8]"), CF_BIT(F16) | CF_BIT(BF16),
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* A small result of a long K, of which the parts are summed apart. */
     {"aten::addmm", CF_TEXTS("s T[70] T[3,2101] T[2101,70] beta=0.5 alpha=2"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_NONE},

@@ -170,9 +170,24 @@ static void cf_l_histc(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < bins; i++) limits[i] += cf_limit_of(k, out, i, 0);
 }
 
-static const char *const cf_norm_texts[] = {
-    "s T[33,17] 2 [1]",     "m T[33,17] 1 [0]", "m T[1025]",    "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",
-    "m T[3,13,17] 2 [0,2]", "m T[33,17] 0 [1]", "m T[0] 2 [0]", "f T[129,1025] 2 [1]",     NULL};
+static const char *const cf_norm_texts[] = {"s T[33,17] 2 [1]",
+                                            "m T[33,17] 1 [0]",
+                                            "m T[1025]",
+                                            "m T[33,17] inf [1] true",
+                                            "m T[13,129] 3 [1]",
+                                            "m T[3,13,17] 2 [0,2]",
+                                            "m T[33,17] 0 [1]",
+                                            "m T[0] 2 [0]",
+                                            "m T[33,17] 1.1 [1]",
+                                            "f T[129,1025] 2 [1]",
+                                            NULL};
+#define CF_NARROWED(n, of, dtypes, dim, flags)                                                                 \
+  {                                                                                                            \
+    "aten::" n, CF_TEXTS("m T[129,2]" of " " dim " dtype=f16", "m T[129,2]" of " " dim " dtype=bf16"), dtypes, \
+        CF_R_EXACT, CF_VALUES, CF_NATIVE | (flags), CF_G_NONE                                                  \
+  }
+#define CF_NARROWED_FLOATS(n, dim, flags) CF_NARROWED(n, "", CF_BIT(F32) | CF_BIT(F64), dim, flags)
+#define CF_NARROWED_INTS(n, dim)          CF_NARROWED(n, "<100003", CF_BIT(I32) | CF_BIT(I64), dim, 0)
 /* Twins of ops that are run early on begin at mustpass. */
 static const char *const cf_spread_texts[] = {
     "m T[33,17] [1]",  "m T[33,17] [0] correction=0",     "m T[33,17]",        "m T[1025] [0] correction=2",
@@ -301,6 +316,8 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_NONE},
     {"aten::sum.dim_IntList", CF_TEXTS("m T[13,17] [1] dtype=bool", "m T[3,0] [1] dtype=bool"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::sum.dim_IntList", CF_TEXTS("s " CF_MOST_DIMS " [2,15]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES,
+     CF_FLAT, CF_G_LINEAR(0)},
     /* Elements are of the dtype that is asked for before they are added: wider ones, from each class to each. */
     {"aten::sum.dim_IntList",
      CF_TEXTS("m T[33,17] [0] dtype=f32", "m T[13,33] [1] dtype=f32", "m T[3,0] [1] dtype=f32"),
@@ -316,6 +333,15 @@ static const cf_op cf_reduction_ops[] = {
      CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(I32) | CF_BIT(U8) | CF_BIT(BOOL), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::sum.dim_IntList", CF_TEXTS("m T[13,33]<9 [1] dtype=f16", "m T[13,33]<9 [1] dtype=i16"),
      CF_BIT(I32) | CF_BIT(U8) | CF_BIT(BOOL), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    /* And narrower ones: each is rounded before two are added, which a half type's accumulator then does exactly. */
+    CF_NARROWED_FLOATS("sum.dim_IntList", "[1]", CF_SPECIAL | CF_WIDE),
+    CF_NARROWED_FLOATS("nansum", "[1]", CF_SPECIAL | CF_WIDE),
+    CF_NARROWED_FLOATS("mean.dim", "[1]", CF_SPECIAL),
+    CF_NARROWED_FLOATS("prod.dim_int", "1", CF_SPECIAL),
+    CF_NARROWED_INTS("sum.dim_IntList", "[1]"),
+    CF_NARROWED_INTS("nansum", "[1]"),
+    CF_NARROWED_INTS("mean.dim", "[1]"),
+    CF_NARROWED_INTS("prod.dim_int", "1"),
     {"aten::mean.dim", CF_TEXTS("m T[13,33] [1] dtype=f32", "m T[33,17] [0] dtype=f32"),
      CF_BIT(F16) | CF_BIT(I32) | CF_BIT(BOOL), CF_R_SUM(CF_TERMS_RATIO), CF_VALUES, 0, CF_G_LINEAR(2)},
     {"aten::mean.dim", CF_TEXTS("m T[13,33] [1] dtype=c64", "m T[13,33] [1] dtype=f64"), CF_BIT(F32) | CF_BIT(I32),
@@ -346,7 +372,8 @@ static const cf_op cf_reduction_ops[] = {
      CF_G_SELECT(80)},
     {"aten::linalg_vector_norm",
      CF_TEXTS("m T[33,17] 2 [1]", "m T[33,17] 3 [1]", "m T[33,17] 1 [0]", "m T[1025]", "m T[0] 2 [0]",
-              "m T[33,17] inf [1] true", "s T[33,17] -inf [1]", "m T[33,17] 0 [1]", "m T[129] -1.5"),
+              "m T[33,17] inf [1] true", "s T[33,17] -inf [1]", "m T[33,17] 0 [1]", "m T[129] -1.5",
+              "m T[33,17] 1.1 [1]"), /* which f32 does not hold */
      CF_COMPLEX, CF_R_CUSTOM(cf_l_norm), CF_NONZERO, 0, CF_G_SELECT(96)},
     {"aten::all.dim", cf_true_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},
     {"aten::all", cf_all_texts, CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_NONE},

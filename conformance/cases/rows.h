@@ -28,6 +28,10 @@ static inline long double cf_lerp_terms(long double a, long double b, long doubl
   return fmaxl(2 * (a + w * (a + b)), 3 * rest * (a + b));
 }
 
+/* As many dims as a tensor has at most, and all of these but the last one. */
+#define CF_MOST_BUT_ONE "2,1,3,1,1,1,1,1,1,1,1,1,1,1,2"
+#define CF_MOST_DIMS    "T[" CF_MOST_BUT_ONE ",3]"
+
 /* Argument texts that many rows share (texts.c). */
 extern const char *const cf_unary[], *const cf_binary[], *const cf_number[], *const cf_reduce_dims[];
 

@@ -5,6 +5,8 @@
 /* More dims than a kernel is likely to have loops for; every second one is of size 1 or goes together with none. */
 #define CF_MANY_DIMS(n, ...) \
   { "aten::" n, CF_TEXTS(__VA_ARGS__), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0) }
+#define CF_ALL_DIMS(n, text) \
+  { "aten::" n, CF_TEXTS("s " text), CF_BIT(F32), CF_R_EXACT, CF_VALUES, CF_FLAT, CF_G_LINEAR(0) }
 #define CF_SPECIALS_TOO (CF_SPECIAL | CF_WIDE)
 /* Prims that copy into another shape or other strides. */
 #define CF_INTO(n, ...) \
@@ -71,6 +73,17 @@ static const cf_op cf_shape_ops[] = {
     CF_MANY_DIMS("repeat", "m T[2,1,3,1,2,2,1,3] [1,2,1,3,2,1,2,1]"),
     CF_MANY_DIMS("flip", "m T[2,1,3,1,2,2,1,3] [0,2,5,7]"),
     CF_MANY_DIMS("copy", "m T[2,1,3,1,2,2,1,3] T[2,2,1,3]"),
+    CF_ALL_DIMS("clone", CF_MOST_DIMS),
+    CF_ALL_DIMS("copy", CF_MOST_DIMS " " CF_MOST_DIMS),
+    CF_ALL_DIMS("cat", "{" CF_MOST_DIMS ";" CF_MOST_DIMS "} 15"),
+    CF_ALL_DIMS("constant_pad_nd", CF_MOST_DIMS " [1,2,1,0] 3"),
+    CF_ALL_DIMS("repeat", CF_MOST_DIMS " [1,1,1,1,1,1,1,1,1,1,1,1,1,1,2,2]"),
+    CF_ALL_DIMS("flip", CF_MOST_DIMS " [0,15]"),
+    CF_ALL_DIMS("rot90", CF_MOST_DIMS " 1 [2,15]"),
+    CF_ALL_DIMS("tril", CF_MOST_DIMS),
+    CF_ALL_DIMS("roll", CF_MOST_DIMS " [1,1] [0,15]"),
+    CF_ALL_DIMS("select_scatter", CF_MOST_DIMS " T[" CF_MOST_BUT_ONE "] 15 1"),
+    CF_ALL_DIMS("slice_scatter", CF_MOST_DIMS " T[" CF_MOST_BUT_ONE ",2] 15 1"),
     CF_INTO("collapse", "m T[33,17] 0 1", "m T[3,13,17] 1 2", "m T[] 0 0", "m T[0,3] 0 1"),
     CF_INTO("reshape", "m T[33,17] [17,33]", "m T[3,13,17] [39,17]", "m T[] [1,1]", "m T[0,3] [3,0]"),
     CF_INTO("copy_strided", "m T[33,17] [1,33]", "m T[3,13] [40,3]", "m T[] []", "m T[0,3] [1,1]"),

@@ -134,6 +134,8 @@ static const cf_op cf_softmax_ops[] = {
     {"aten::_log_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
      CF_G_CUSTOM(cf_g_log_softmax, 90)},
     /* Rows that a GPU's work-items hold in registers, from few of them to so many that they are too long for it. */
+    {"aten::_softmax", CF_TEXTS("s " CF_MOST_DIMS " 15 false"), CF_BIT(F32), CF_R_CUSTOM(cf_l_softmax), CF_VALUES,
+     CF_FLAT, CF_G_NONE},
     {"aten::_softmax", cf_row_texts, CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_INPLACE,
      CF_G_NONE},
     {"aten::_log_softmax", CF_TEXTS("m T[3,1028] 1 false", "m T[2,9001] 1 false"), CF_BIT(F32) | CF_BIT(BF16),

@@ -76,6 +76,8 @@ static const cf_op cf_sorting_ops[] = {
      CF_TEXTS("s T[33,17] true 1", "m T[33,17] true 0 true", "m T[1025] true", "m T[3,13,17] true 1", "m T[] true",
               "m T[0] true"),
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(0)},
+    {"aten::sort.stable", CF_TEXTS("s " CF_MOST_DIMS " true 15"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, CF_FLAT,
+     CF_G_LINEAR(0)},
     {"aten::sort.stable", CF_TEXTS("m T[33,17] false 1", "m T[129] _"), CF_REALS, CF_R_PERMUTED, CF_VALUES, CF_ANY_ZERO,
      CF_G_SELECT(0)},
     /* Lines of several tiles, and one of several blocks with several tiles each. */

@@ -87,20 +87,26 @@ static void each_tensor(fx *s, arena *memory, graft_value *v, each_fn make, cons
   v->as.tensors = items;
 }
 
-static graft_tensor *converted(fx *s, graft_tensor *t, const void *dtype) {
-  return fx_cast(s, t, *(const graft_dtype *)dtype);
+/* To what a slot would see, and from there to what is computed in. A number of rank 0 is not rounded to a half type. */
+typedef struct conversion {
+  graft_dtype seen, target;
+} conversion;
+
+static graft_tensor *converted(fx *s, graft_tensor *t, const void *how) {
+  const conversion *to = how;
+  return fx_cast(s, t && t->ndim ? fx_cast(s, t, to->seen) : t, to->target);
 }
 
 /* Half types are widened once before a decomposition and rounded once after it, so that intermediate results lose
  * nothing; other inputs are brought to the compute dtype as a slot would see them. */
 static void convert_inputs(fx *s, op_call *call) {
   bool widen = dt_is_half(call->compute) && !(call->def->flags & OP_NO_WIDEN);
-  graft_dtype target = widen ? GRAFT_F32 : call->compute;
-  for (uint32_t i = 0; target && i < call->schema->nargs; i++) {
+  const conversion to = {call->compute, widen ? GRAFT_F32 : call->compute};
+  for (uint32_t i = 0; to.target && i < call->schema->nargs; i++) {
     char role = op_role(call->schema, call->def, i);
-    if (role == 'b' || role == 'v') each_tensor(s, call->lists, &call->args[i], converted, &target);
+    if (role == 'b' || role == 'v') each_tensor(s, call->lists, &call->args[i], converted, &to);
   }
-  call->compute = target;
+  call->compute = to.target;
 }
 
 void dsp_decompose(fx *s, op_call *call, graft_tensor **results, uint32_t nresults) {

@@ -96,6 +96,10 @@ static const cf_op cf_distance_ops[] = {
               "m T[13,17] T[5,17] 1.5 1", "m T[6,300] T[17,300] 2 _", "s T[13,5] T[17,5] inf 0", "m T[3,0] T[5,0] 2 _",
               "m T[0,3] T[5,3] 2 _", "f T[33,129] T[17,129] 2.5 2"),
      CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_distance), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_distance)},
+    /* Sets that are broadcast, each along other dims of the stack. */
+    {"aten::_cdist_forward",
+     CF_TEXTS("m T[2,1,13,5] T[3,7,5] 2 _", "m T[2,1,3,1,13,5] T[3,1,2,7,5] 1 _", "m T[3,13,5] T[2,1,7,5] 3 _"),
+     CF_BIT(F32) | CF_BIT(F64), CF_R_CUSTOM(cf_l_distance), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* What is no number counts for none at p = 0, either. */
     {"aten::_cdist_forward", CF_TEXTS("m T[33,3] T[13,3] 0 _"), CF_BIT(F32) | CF_BIT(F64), CF_R_EXACT, CF_VALUES,
      CF_SPECIAL, CF_G_NONE},

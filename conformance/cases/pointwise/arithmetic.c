@@ -228,6 +228,8 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::clamp_min.Tensor", CF_MEETING, CF_REALS, CF_R_EXACT, CF_VALUES, CF_CLAMPS, CF_G_SELECT(1)},
     {"aten::add.Tensor", CF_TEXTS("m T[2,1,3,1,2,2,1,3] T[1,2,3,1,1,2,3,1]"), CF_BIT(F32), CF_R_SCALED, CF_VALUES, 0,
      CF_G_LINEAR(2)},
+    {"aten::add.Tensor", CF_TEXTS("s " CF_MOST_DIMS " T[2,3]"), CF_BIT(F32), CF_R_SCALED, CF_VALUES, CF_FLAT,
+     CF_G_LINEAR(1)},
     /* Large enough for a program of their own: whole vectors and a rest, rows that begin at vectors, and rows that
        don't. */
     {"aten::add.Tensor", CF_TEXTS("m T[40003] T[40003]", "m T[200,208] T[208]", "m T[201,203] T[203]"),

@@ -205,14 +205,14 @@ static bool has_in_reach(pools shape, place q, place to) {
 }
 
 /* Whether every index of a plane lies in its window, as those of a maximum do. */
-static INLINED bool are_in_windows(__global const long *index, pools shape, __local int *strays) {
+static INLINED bool are_in_windows(__global const long *index, pools shape, volatile __local int *strays) {
   const number size = plane_size(shape.in), count = plane_size(shape.out), me = (number)get_local_id(0);
   if (me == 0) *strays = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (number i = me; i < count; i += LOCAL) {
     const place q = place_of(i, 1, shape.out);
     const long to = index[within_plane(shape.index_stride, q.at[0], q.at[1], q.at[2])];
-    if (to < 0 || to >= size || !has_in_reach(shape, q, place_of((number)to, 1, shape.in))) *strays = 1;
+    if (to < 0 || to >= size || !has_in_reach(shape, q, place_of((number)to, 1, shape.in))) atomic_or(strays, 1);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   const bool none = *strays == 0;
