@@ -6,6 +6,7 @@
 #include "conformance/run/answers.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
+#include "conformance/run/oracle.h"
 #include "conformance/run/run.h"
 #include "conformance/run/worker.h"
 #include "graft/runtime.h"
