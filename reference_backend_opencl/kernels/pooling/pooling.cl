@@ -209,11 +209,13 @@ static INLINED bool are_in_windows(__global const long *index, pools shape, vola
   const number size = plane_size(shape.in), count = plane_size(shape.out), me = (number)get_local_id(0);
   if (me == 0) *strays = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
+  bool strays_here = false;
   for (number i = me; i < count; i += LOCAL) {
     const place q = place_of(i, 1, shape.out);
     const long to = index[within_plane(shape.index_stride, q.at[0], q.at[1], q.at[2])];
-    if (to < 0 || to >= size || !has_in_reach(shape, q, place_of((number)to, 1, shape.in))) atomic_or(strays, 1);
+    if (to < 0 || to >= size || !has_in_reach(shape, q, place_of((number)to, 1, shape.in))) strays_here = true;
   }
+  if (strays_here) atomic_xchg(strays, 1); /* at once, also of the same value, work-items may not just store */
   barrier(CLK_LOCAL_MEM_FENCE);
   const bool none = *strays == 0;
   barrier(CLK_LOCAL_MEM_FENCE);
