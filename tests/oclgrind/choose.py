@@ -8,13 +8,15 @@ import re
 import sys
 from pathlib import Path
 
-# Of a case's buffers, outputs of each run and workspaces included: some fourteen matrices of 33x17 numbers of f32.
-SMALL_BYTES = 32 << 10
+# A case's size is that of its buffers, in bytes, outputs of each run and workspaces included, and some more for each
+# work-item of its launches: on its own such an item takes Oclgrind about as long as these.
+ITEM_BYTES = 64
+SMALL = 64 << 10 # ten matrices of 33x17 numbers of f32, say, and 670 work-items
 
 
 class Case:
     def __init__(self):
-        self.bytes, self.launches = 0, set()
+        self.size, self.launches = 0, set()
 
 
 def read(log):
@@ -27,12 +29,14 @@ def read(log):
         elif word == "launch":
             now.launches.add(rest)
         elif word == "buffer":
-            now.bytes += int(rest)
+            now.size += int(rest)
+        elif word == "items":
+            now.size += ITEM_BYTES * int(rest)
     return cases
 
 
 def is_usual(name, case):
-    return case.bytes <= SMALL_BYTES and name.split("/")[4] == "uniform"
+    return case.size <= SMALL and name.split("/")[4] == "uniform"
 
 
 def choose(cases):
@@ -42,7 +46,7 @@ def choose(cases):
         if is_usual(name, case):
             chosen.add(name)
             launched |= case.launches
-    for name in sorted(cases, key=lambda name: cases[name].bytes):
+    for name in sorted(cases, key=lambda name: cases[name].size):
         if cases[name].launches <= launched:
             continue
         chosen.add(name)

@@ -1,5 +1,6 @@
 /* Launches nothing, and says on stderr what would be launched: `launch KERNEL PROGRAM`, the program by a hash of its
- * text, and `buffer BYTES` for each buffer made. Loaded in front of Oclgrind's own library. */
+ * text, `items N` for its work-items, and `buffer BYTES` for each buffer made. Loaded in front of Oclgrind's own
+ * library. */
 #define _GNU_SOURCE              /* RTLD_NEXT */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -34,9 +35,11 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
                               const size_t *global, const size_t *local, cl_uint count, const cl_event *events,
                               cl_event *done) {
   char name[256] = "";
-  (void)dims, (void)offset, (void)global, (void)local;
+  size_t items = 1;
+  (void)offset, (void)local;
+  for (cl_uint d = 0; d < dims; d++) items *= global[d];
   clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name - 1, name, NULL);
-  fprintf(stderr, "launch %s %016" PRIx64 "\n", name, program_of(kernel));
+  fprintf(stderr, "launch %s %016" PRIx64 "\nitems %zu\n", name, program_of(kernel), items);
   return done ? clEnqueueMarkerWithWaitList(queue, count, events, done) : CL_SUCCESS;
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import choose
 
-SMALL, LARGE = choose.SMALL_BYTES, choose.SMALL_BYTES + 1
+SMALL, LARGE = choose.SMALL, choose.SMALL + 1
 
 
 def name(number, fill="uniform"):
@@ -40,6 +40,11 @@ class Choose(unittest.TestCase):
     def test_the_smallest_of_large_ones_is_taken(self):
         cases = [(name(1), LARGE + 9, ["k 1"]), (name(2), LARGE, ["k 1"]), (name(3), LARGE + 5, ["k 1"])]
         self.assertEqual(chosen(*cases), ([name(2)], 1))
+
+    def test_work_items_count(self):
+        many = choose.SMALL // choose.ITEM_BYTES
+        lines = [*log((name(1), 0, ["k 1"])), f"items {many}\n", *log((name(2), 1, ["k 1"]))[1:], f"items {many}\n"]
+        self.assertEqual(choose.choose(choose.read(lines)), ([name(1)], 0))
 
     def test_other_values_are_as_large_ones(self):
         same = name(1, "special")
