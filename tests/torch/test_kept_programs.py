@@ -1,6 +1,7 @@
 """What torch.compile made is found again in a new process: _kept_programs.py."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -38,14 +39,23 @@ def run(folder, script, **settings):
     return SimpleNamespace(values=values, entries=[int(count) for count in entries.split()[1:]], errors=done.stderr)
 
 
-def test_a_new_process_finds_them(tmp_path):
+@pytest.fixture(scope="module")
+def first_process(tmp_path_factory):
+    """The first process of a model; the folder where its programs are kept, and a copy of that, from before any test."""
+    folder, copy = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("copy")
+    first = run(folder, MODEL.format(options=""))
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    return first, folder, copy
+
+
+def test_a_new_process_finds_them(first_process):
     """With the same results to the bit: forward, gradients, random numbers, of other sizes, too."""
-    first = run(tmp_path, MODEL.format(options=""))
+    first, _, folder = first_process  # found in the copy, so that it is no name of a folder that the other test misses
     hit, miss, bypass, saved = first.entries
     assert hit == 0 and bypass == 0 and miss == saved >= 3, first
-    second = run(tmp_path, MODEL.format(options=""))
+    second = run(folder, MODEL.format(options=""))
     assert second.entries == [miss, 0, 0, 0] and second.values == first.values, (first, second)
-    other = run(tmp_path, MODEL.format(options=', options={"passes": "-cse"}'))
+    other = run(folder, MODEL.format(options=', options={"passes": "-cse"}'))
     assert other.entries == first.entries and other.values == first.values, "made with other passes"
 
 
@@ -71,12 +81,12 @@ def test_they_can_be_switched_off(tmp_path):
     assert off.entries == [0, 0, 0, 0] and not list(tmp_path.rglob("aotautograd"))
 
 
-def test_a_damaged_entry_is_made_again(tmp_path):
+def test_a_damaged_entry_is_made_again(first_process):
     """A file cut short, as by a full disk, and an empty one."""
-    first = run(tmp_path, MODEL.format(options=""))
-    for i, file in enumerate(tmp_path.rglob("aotautograd/*/*")):
+    first, folder, _ = first_process
+    for i, file in enumerate(folder.rglob("aotautograd/*/*")):
         file.write_bytes(file.read_bytes()[: 1000 * (i % 2)])
-    again = run(tmp_path, MODEL.format(options=""))
+    again = run(folder, MODEL.format(options=""))
     assert again.entries[0] == 0 and again.values == first.values
 
 
