@@ -32,6 +32,8 @@ bool ocl_f32_rows(const graft_device *device, const ocl_matrix *b, const ocl_mat
     return false;
   int64_t m = 1, n = along ? ALONG_COLUMNS : ACROSS_COLUMNS, least = along ? ALONG_LEAST : ACROSS_LEAST;
   while (m < out->rows) m *= 2;
+  /* Sums of a row for each work-item, in local memory, of which a driver may need some itself. */
+  if (!along && (cl_ulong)m * ACROSS_LANES * sizeof(cl_float4) >= device->local_bytes) return false;
   int64_t groups = ocl_ceil_divide(out->columns, n) * out->batches;
   int64_t wanted = groups > 0 ? ocl_ceil_divide(GROUPS_WANTED * (int64_t)device->compute_units, groups) : 1;
   int64_t most = b->rows / least, splits = wanted < most ? wanted : most;
