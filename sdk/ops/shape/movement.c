@@ -238,37 +238,53 @@ static graft_status infer_repeat(op_call *c) {
   return GRAFT_OK;
 }
 
-/* Before each dim of `sizes` that is repeated, a dim for its repeats: the shape of (1 or repeats[i], sizes[i]), ... in
- * `full`, with 1 for the repeats in `base`. Returns the rank, -1 if too large; *mask has a bit for each repeat. */
-static int32_t interleave(int32_t ndim, const int64_t *sizes, int32_t count, const int64_t *repeats, int64_t *base,
-                          int64_t *full, uint32_t *mask) {
-  int32_t n = 0, added = count - ndim;
-  *mask = 0;
-  for (int32_t i = 0; i < count; i++) {
-    if (i < added || repeats[i] != 1) {
-      if (n == GRAFT_MAX_DIMS) return -1;
-      *mask |= 1u << n;
-      base[n] = 1;
-      full[n++] = repeats[i];
-    }
-    if (i < added) continue;
-    if (n == GRAFT_MAX_DIMS) return -1;
-    base[n] = full[n] = sizes[i - added];
-    n++;
+typedef struct interleaved {
+  int32_t ndim;
+  int64_t base[GRAFT_MAX_DIMS], full[GRAFT_MAX_DIMS];
+  uint32_t repeats; /* a bit for each dim of repeats */
+} interleaved;
+
+/* False: it has no room. */
+static bool add_dim(interleaved *to, int64_t size, int64_t repeats, bool joins) {
+  const bool repeated = repeats != 1;
+  if (joins && to->ndim && !repeated && !(to->repeats >> (to->ndim - 1) & 1)) {
+    to->base[to->ndim - 1] *= size;
+    to->full[to->ndim - 1] *= size;
+    return true;
   }
-  return n;
+  if (to->ndim == GRAFT_MAX_DIMS) return false;
+  if (repeated) to->repeats |= 1u << to->ndim;
+  to->base[to->ndim] = size;
+  to->full[to->ndim++] = size * repeats;
+  return true;
+}
+
+static bool add_dims(interleaved *to, const in_repeat *in, bool joins) {
+  const int32_t count = (int32_t)in->repeats_count, added = count - in->self->ndim;
+  *to = (interleaved){.ndim = 0};
+  for (int32_t i = 0; i < count; i++) {
+    if ((i < added || in->repeats[i] != 1) && !add_dim(to, 1, in->repeats[i], joins)) return false;
+    if (i >= added && !add_dim(to, in->self->sizes[i - added], 1, joins)) return false;
+  }
+  return true;
+}
+
+/* Before each dim that is repeated, a dim for its repeats: the shape of (1 or repeats[i], sizes[i]), ... in `full`,
+ * with 1 for the repeats in `base`. Where that is too many dims, those between repeats are one, which may take a copy.
+ */
+static bool interleave(const in_repeat *in, interleaved *to) {
+  return add_dims(to, in, false) || add_dims(to, in, true);
 }
 
 static void decompose_repeat(fx *s, const op_call *c, graft_tensor **outs) {
   const in_repeat in = in_repeat_of(c->args);
-  int64_t base[GRAFT_MAX_DIMS], full[GRAFT_MAX_DIMS];
-  uint32_t mask;
-  int32_t ndim = interleave(in.self->ndim, in.self->sizes, (int32_t)in.repeats_count, in.repeats, base, full, &mask);
-  if (ndim < 0) {
+  interleaved dims;
+  if (!interleave(&in, &dims)) {
     fx_fail(s, op_error(c, "repeating so many dims at once is more than %d dims", GRAFT_MAX_DIMS));
     return;
   }
-  graft_tensor *wide = fx_expand(s, fx_reshape(s, in.self, ndim, base), full, (uint32_t)ndim, false);
+  graft_tensor *base = fx_reshape(s, in.self, dims.ndim, dims.base);
+  graft_tensor *wide = fx_expand(s, base, dims.full, (uint32_t)dims.ndim, false);
   outs[OUT] = fx_reshape(s, wide, c->out[OUT].ndim, c->out[OUT].sizes);
 }
 
@@ -493,15 +509,13 @@ static void vjp_pad(op_vjp *v) {
 static void vjp_repeat(op_vjp *v) {
   const in_repeat in = in_repeat_of(v->args);
   fx *s = v->s;
-  int64_t base[GRAFT_MAX_DIMS], full[GRAFT_MAX_DIMS];
-  uint32_t mask;
-  int32_t ndim = interleave(in.self->ndim, in.self->sizes, (int32_t)in.repeats_count, in.repeats, base, full, &mask);
-  if (ndim < 0) {
+  interleaved dims;
+  if (!interleave(&in, &dims)) {
     fx_fail(s, err_about(GRAFT_UNIMPLEMENTED, "aten::repeat", "its gradient takes at most %d dims, repeats counted",
                          GRAFT_MAX_DIMS));
     return;
   }
-  graft_tensor *sum = fx_sum(s, fx_reshape(s, v->g[OUT], ndim, full), mask, false);
+  graft_tensor *sum = fx_sum(s, fx_reshape(s, v->g[OUT], dims.ndim, dims.full), dims.repeats, false);
   v->results[ARG_repeat_self] = fx_reshape(s, sum, in.self->ndim, in.self->sizes);
 }
 
