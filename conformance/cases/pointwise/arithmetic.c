@@ -202,8 +202,15 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::lerp.Scalar", CF_TEXTS("m T[33,17] T[17] 0.25-0.5j", "m T[129] T[129] 0.75+2j"), CF_COMPLEX,
      CF_R_CUSTOM(cf_l_lerp), CF_VALUES, CF_INPLACE, CF_G_LINEAR(6)},
     /* Complex numbers meet real ones. */
-    {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m f32[33,1] T[]"), CF_BIT(C64),
-     CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
+    {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m bool[33,17] T[17]", "m f32[33,1] T[]"),
+     CF_BIT(C64), CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
+    {"aten::div.Tensor", CF_TEXTS("m 0.5-2j T[33,17]", "m T[33,17] 0.5-2j"), CF_BIT(F32) | CF_BIT(F64), CF_R_DIVISION,
+     CF_NONZERO, 0, CF_G_LINEAR(6)},
+    {"aten::where.self", CF_TEXTS("m bool[33,17] 0.5-2j T[33,17]"), CF_BIT(C64), CF_R_EXACT, CF_VALUES, 0,
+     CF_G_SELECT(1)},
+    /* Numbers in each place, beside tensors of two dtypes. */
+    {"aten::addcmul", CF_TEXTS("m 2.5 T[33,17] i64[17]<9", "m T[33,17] 2.5 i64[17]<9", "m T[33,17] i64[17]<9 2.5"),
+     CF_BIT(F32), CF_R_ALPHA, CF_VALUES, 0, CF_G_LINEAR(4)},
     /* Truth values meet whole numbers, which decide the dtype though they have no dimensions. */
     {"aten::add.Tensor", CF_TEXTS("m bool[33,17] 2", "s bool[33,17] T[]", "m bool[0] -3", "m bool[17] T[33,17]"),
      CF_BIT(I64), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
