@@ -208,9 +208,6 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_NONZERO, 0, CF_G_LINEAR(6)},
     {"aten::where.self", CF_TEXTS("m bool[33,17] 0.5-2j T[33,17]"), CF_BIT(C64), CF_R_EXACT, CF_VALUES, 0,
      CF_G_SELECT(1)},
-    /* Numbers in each place, beside tensors of two dtypes. */
-    {"aten::addcmul", CF_TEXTS("m 2.5 T[33,17] i64[17]<9", "m T[33,17] 2.5 i64[17]<9", "m T[33,17] i64[17]<9 2.5"),
-     CF_BIT(F32), CF_R_ALPHA, CF_VALUES, 0, CF_G_LINEAR(4)},
     /* Truth values meet whole numbers, which decide the dtype though they have no dimensions. */
     {"aten::add.Tensor", CF_TEXTS("m bool[33,17] 2", "s bool[33,17] T[]", "m bool[0] -3", "m bool[17] T[33,17]"),
      CF_BIT(I64), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
@@ -264,6 +261,9 @@ static const cf_op cf_arithmetic_ops[] = {
               "m T[1025] bool[1025] T[]", "m T[] bool[] T[]", "m T[0] bool[0] T[]"),
      CF_ANY_DTYPE | CF_COMPLEX, CF_R_EXACT, CF_VALUES, CF_SPECIAL_WIDE, CF_G_SELECT(1)},
     {"aten::addcmul", cf_ternary, CF_FLOATS | CF_COMPLEX, CF_R_ALPHA, CF_VALUES, CF_INPLACE, CF_G_LINEAR(4)},
+    /* Numbers in each place, beside tensors of two dtypes. */
+    {"aten::addcmul", CF_TEXTS("m 2.5 T[33,17] i64[17]<9", "m T[33,17] 2.5 i64[17]<9", "m T[33,17] i64[17]<9 2.5"),
+     CF_BIT(F32), CF_R_ALPHA, CF_VALUES, 0, CF_G_LINEAR(4)},
     {"aten::addcdiv", cf_ternary, CF_FLOATS, CF_R_ALPHA, CF_NONZERO, CF_INPLACE, CF_G_LINEAR(8)},
     {"aten::addcdiv",
      CF_TEXTS("m T[33,17] T[33,17] T[33,17]", "m T[1025] T[1025] T[1025] 2", "m T[] T[] T[]"),
