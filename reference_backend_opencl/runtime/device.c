@@ -167,13 +167,11 @@ enum { GROUP_LEAST = 256 };
 
 static bool runs_cpu_kernels(const graft_device *device) {
   ocl_plugin *plugin = device->plugin;
-  if (plugin->cpu_kernels) return true;
-  if (device->largest_group < GROUP_LEAST) {
-    ocl_log(plugin, GRAFT_LOG_WARNING, "the device's work-groups have at most %zu work-items: kernels for CPUs run",
-            device->largest_group);
-    return true;
-  }
-  return !plugin->gpu_kernels && device->host_memory && !is_llvmpipe(device->id);
+  if (plugin->cpu_kernels || (!plugin->gpu_kernels && device->host_memory && !is_llvmpipe(device->id))) return true;
+  if (device->largest_group >= GROUP_LEAST) return false;
+  ocl_log(plugin, GRAFT_LOG_WARNING, "the device's work-groups have at most %zu work-items: kernels for CPUs run",
+          device->largest_group);
+  return true;
 }
 
 graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {

@@ -19,8 +19,13 @@ void ocl_order_head(ocl_text *head, const ocl_dtype *dtype, bool descending) {
   }
 }
 
+/* What a work-group sorts at most. */
+static int64_t tile_of(const graft_device *device, const ocl_dtype *dtype) {
+  return ocl_radix_tile(device, is_narrow(dtype));
+}
+
 bool ocl_order_keeps_few(const graft_device *device, const ocl_dtype *dtype, int64_t size, int64_t kept) {
-  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype));
+  const int64_t tile = tile_of(device, dtype);
   return size <= tile || ocl_ceil_divide(size, tile) * kept <= tile;
 }
 
@@ -48,7 +53,7 @@ static ocl_kernel *kernels_of(ocl_ordering *ordering, int pass) {
 /* The first of each tile of a line, and then the first of those. */
 static graft_status prepare_parts(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                   const ocl_order *order) {
-  const int64_t tile = ocl_radix_tile(device, is_narrow(dtype)), parts = ocl_ceil_divide(order->size, tile),
+  const int64_t tile = tile_of(device, dtype), parts = ocl_ceil_divide(order->size, tile),
                 kept = order->skipped + order->kept;
   ocl_radix_plan *plan = &ordering->plan, *second = &ordering->second;
   *plan = ocl_radix_plan_of(device, order->lines * parts, tile, key_bits(dtype), is_narrow(dtype));
@@ -87,8 +92,7 @@ static graft_status prepare_passes(ocl_ordering *ordering, graft_device *device,
 graft_status ocl_order_prepare(ocl_ordering *ordering, graft_device *device, const ocl_dtype *dtype,
                                const ocl_order *order) {
   ordering->to_results = order->to_results;
-  ordering->in_parts =
-      order->to_results && order->kept < order->size && order->size > ocl_radix_tile(device, is_narrow(dtype));
+  ordering->in_parts = order->to_results && order->kept < order->size && order->size > tile_of(device, dtype);
   return (ordering->in_parts ? prepare_parts : prepare_passes)(ordering, device, dtype, order);
 }
 
