@@ -332,7 +332,9 @@ static bool cf_print_id(void *context, const cf_case *c, const char *id) {
 static int cf_list(const cf_selection *selection) {
   uint32_t count = 0;
   cf_menu(selection, cf_print_id, &count);
-  if (!cf_all_listed_met(selection)) return 2;
+  const bool met = cf_all_listed_met(selection);
+  cf_listed_free(selection->listed);
+  if (!met) return 2;
   if (count) return 0;
   cf_say_nothing_matches(stderr, selection);
   return 3;
@@ -388,6 +390,7 @@ int cf_main_conformance(int argc, char **argv) {
   cf_report_close(&session->report);
   free(session->cases.items);
   free(session);
+  cf_listed_free(a.options.selection.listed);
   return status;
 }
 

@@ -21,6 +21,19 @@ static int cf_by_id(const void *a, const void *b) {
   return strcmp(((const cf_line *)a)->id, ((const cf_line *)b)->id);
 }
 
+static int cf_with_id(const void *id, const void *line) {
+  return strcmp(id, ((const cf_line *)line)->id);
+}
+
+/* In order, and each once. */
+static void cf_listed_sort(cf_listed *listed) {
+  size_t kept = 0;
+  qsort(listed->lines, listed->count, sizeof *listed->lines, cf_by_id);
+  for (size_t i = 0; i < listed->count; i++)
+    if (!kept || cf_by_id(&listed->lines[i], &listed->lines[kept - 1])) listed->lines[kept++] = listed->lines[i];
+  listed->count = kept;
+}
+
 static bool cf_listed_add(cf_listed *listed, const char *id) {
   if (listed->count == listed->capacity) {
     size_t capacity = listed->capacity ? 2 * listed->capacity : 256;
@@ -43,7 +56,7 @@ static graft_status cf_listed_take(cf_listed *listed, const char *path, FILE *f)
   }
   if (ferror(f)) return err_set(GRAFT_INVALID_ARGUMENT, "%s: %s", path, strerror(errno));
   if (!listed->count) return err_set(GRAFT_INVALID_ARGUMENT, "%s has no id (`graft conformance --list`)", path);
-  qsort(listed->lines, listed->count, sizeof *listed->lines, cf_by_id);
+  cf_listed_sort(listed);
   return GRAFT_OK;
 }
 
@@ -60,20 +73,10 @@ graft_status cf_listed_read(const char *path, cf_listed **listed) {
   return s;
 }
 
-/* Lines may be twice in the file: the first of equal ones stands for all. */
 bool cf_listed_has(cf_listed *listed, const char *id) {
-  size_t first = 0, last = listed->count;
-  while (first < last) {
-    size_t middle = first + (last - first) / 2;
-    if (strcmp(listed->lines[middle].id, id) < 0)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  bool has = false;
-  for (; first < listed->count && strcmp(listed->lines[first].id, id) == 0; first++)
-    has = listed->lines[first].met = true;
-  return has;
+  cf_line *line = bsearch(id, listed->lines, listed->count, sizeof *line, cf_with_id);
+  if (line) line->met = true;
+  return line != NULL;
 }
 
 const char *cf_listed_idle(const cf_listed *listed) {
