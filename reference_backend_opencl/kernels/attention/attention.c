@@ -176,10 +176,10 @@ static void write_head(ocl_text *head, const void *of) {
 
 static ocl_direct call_of(const attention *a, int places) {
   const char *file = a->tensor
-                         ? "random/philox random/random core/direct attention/attention core/nvidia attention/nvidia"
-                     : a->registers ? "random/philox random/random core/direct attention/attention attention/registers"
-                     : a->tiles     ? "random/philox random/random core/direct attention/attention attention/tiles"
-                                    : "random/philox random/random core/direct attention/attention";
+                         ? "random/philox random/blocks core/direct attention/attention core/nvidia attention/nvidia"
+                     : a->registers ? "random/philox random/blocks core/direct attention/attention attention/registers"
+                     : a->tiles     ? "random/philox random/blocks core/direct attention/attention attention/tiles"
+                                    : "random/philox random/blocks core/direct attention/attention";
   return (ocl_direct){.file = file,
                       .dtype = a->tensors[QUERY]->dl.dtype,
                       .head = write_head,

@@ -1,4 +1,4 @@
-/* Scaled dot product attention, after random.cl (for philox) and direct.cl. A piece is a block of up to BLOCK rows of
+/* Scaled dot product attention, after philox.cl, blocks.cl and direct.cl. A piece is a block of up to BLOCK rows of
  * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
  * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, ELSEWHERE (its kernels are in another file), UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
  * for a backward. SHARED: widths up to WIDEST and all but dropout are told by the call, so that small ones take one program.
@@ -217,8 +217,25 @@ static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulon
 #define MASK(head, i, j)                                                                            \
   mask_of((__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
           (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
+
+#if BLOCK % 16 == 0
+/* Those of a row's COLUMNS_AT_ONCE weights, the first of which is this element, `step` apart. */
+static void masks_of(CT *to, int step, __global const ulong *seed, __global const ulong *offset, ulong element,
+                     uint threshold, CT keep) {
+  uint words[2 * 4 * BLOCKS]; /* from the middle of a block on they end in one more */
+  const ulong block = *offset / 4 + element / 4;
+  draw_blocks(block, *seed, words);
+  if (element % 4) draw_blocks(block + BLOCKS, *seed, words + 4 * BLOCKS);
+  const uint *drawn = words + element % 4;
+  for (int j = 0; j < COLUMNS_AT_ONCE; j++) to[j * step] = (drawn[j] >> 8) < threshold ? keep : (CT)0;
+}
+#define MASKS_OF(to, step, head, i, j)                                                                         \
+  masks_of(to, step, (__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
+           (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
+#endif
 #else
 #define MASK(head, i, j) ((CT)1)
+#define MASKS_OF(to, step, head, i, j)
 #endif
 
 #define BIASED(s, head, i, j) \
@@ -244,9 +261,10 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
   EACH_UNIT(piece) {
     BLOCK_OF(ROWS);
     VECTOR q[ROOM + 1][LANES], sums[VALUE_ROOM + TILE][LANES], weights[COLUMNS_AT_ONCE][LANES];
-    VECTOR most[LANES], total[LANES];
+    VECTOR most[LANES], total[LANES], masks[COLUMNS_AT_ONCE][LANES];
     read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
     clear_lanes(sums, VALUE_WIDTH + TILE);
+    if (DROPS) clear_lanes(masks, COLUMNS_AT_ONCE); /* lanes past the last row draw none */
     for (int l = 0; l < LANES; l++) most[l] = (VECTOR)-INFINITY, total[l] = (VECTOR)0;
     const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
     for (long column = 0; column < end; column += COLUMNS_AT_ONCE) {
@@ -278,9 +296,9 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
         }
       }
 #ifdef DROPOUT
+      for (int r = 0; r < count; r++) MASKS_OF((CT *)masks + r, BLOCK, head, first + r, column);
       for (int j = 0; j < wide; j++) {
-        CT *lanes = (CT *)weights[j];
-        for (int r = 0; r < count; r++) lanes[r] *= MASK(head, first + r, column + j);
+        for (int l = 0; l < LANES; l++) weights[j][l] *= masks[j][l];
       }
 #endif
       ADD_ROWS(sums, VALUE_WIDTH, weights, wide, VALUE, ELEMENTS(value) + START(VALUE, head, column));
@@ -389,10 +407,11 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
     }
     if (!WANTS_QUERY) continue;
     VECTOR q[ROOM + 1][LANES], g[VALUE_ROOM + 1][LANES], sums[ROOM + TILE][LANES];
-    VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES];
+    VECTOR weights[COLUMNS_AT_ONCE][LANES], slopes[COLUMNS_AT_ONCE][LANES], masks[COLUMNS_AT_ONCE][LANES];
     read_lanes(q, ELEMENTS(query) + START(QUERY, head, first), STRIDE(QUERY, 2), STRIDE(QUERY, 3), WIDTH, count);
     read_lanes(g, ELEMENTS(grad) + START(GRAD, head, first), STRIDE(GRAD, 2), STRIDE(GRAD, 3), VALUE_WIDTH, count);
     clear_lanes(sums, WIDTH + TILE);
+    if (DROPS) clear_lanes(masks, COLUMNS_AT_ONCE);
     const long end = CAUSAL ? min(first + count, COLUMNS) : COLUMNS;
     for (long column = 0; column < end; column += COLUMNS_AT_ONCE) {
       const int wide = (int)min((long)COLUMNS_AT_ONCE, end - column);
@@ -400,19 +419,17 @@ KERNEL attention_rows(BACKWARD_PLACES, numbers n) {
       clear_lanes(slopes, COLUMNS_AT_ONCE);
       ADD_DOTS(weights, wide, q, WIDTH, KEY, ELEMENTS(key) + START(KEY, head, column));
       ADD_DOTS(slopes, wide, g, VALUE_WIDTH, VALUE, ELEMENTS(value) + START(VALUE, head, column));
+      for (int r = 0; DROPS && r < count; r++) MASKS_OF((CT *)masks + r, BLOCK, head, first + r, column);
       for (int j = 0; j < wide; j++) {
-        VECTOR masks[LANES];
         for (int l = 0; l < LANES; l++) {
           weights[j][l] *= (VECTOR)SCALE;
-          masks[l] = (VECTOR)1;
           const CT seen_from = (CT)(column + j - first - 16 * l); /* the first lane that sees this column */
           if (CAUSAL) weights[j][l] = lane_number >= (VECTOR)seen_from ? weights[j][l] : (VECTOR)-INFINITY;
         }
-        for (int r = 0; (HAS_BIAS || DROPS) && r < count; r++) {
+        for (int r = 0; HAS_BIAS && r < count; r++)
           ((CT *)weights[j])[r] = BIASED(((CT *)weights[j])[r], head, first + r, column + j);
-          ((CT *)masks)[r] = MASK(head, first + r, column + j);
-        }
-        for (int l = 0; l < LANES; l++) weights_of(&weights[j][l], &slopes[j][l], lses[l], deltas[l], masks[l]);
+        for (int l = 0; l < LANES; l++)
+          weights_of(&weights[j][l], &slopes[j][l], lses[l], deltas[l], DROPS ? masks[j][l] : (VECTOR)1);
       }
       ADD_ROWS(sums, WIDTH, slopes, wide, KEY, ELEMENTS(key) + START(KEY, head, column));
     }
@@ -440,18 +457,17 @@ KERNEL attention_columns(BACKWARD_PLACES, numbers n) {
       ADD_DOTS(slopes, high, v, VALUE_WIDTH, GRAD, ELEMENTS(grad) + START(GRAD, head, row));
       for (int i = 0; i < high; i++) {
         VECTOR masks[LANES];
+        MASKS_OF((CT *)masks, 1, head, row + i, first);
         for (int l = 0; l < LANES; l++) {
           weights[i][l] *= (VECTOR)SCALE;
-          masks[l] = (VECTOR)1;
           const CT last_seen = (CT)(row + i - first - 16 * l); /* the last lane that this row sees */
           if (CAUSAL) weights[i][l] = lane_number <= (VECTOR)last_seen ? weights[i][l] : (VECTOR)-INFINITY;
         }
-        for (int c = 0; (HAS_BIAS || DROPS) && c < count; c++) {
+        for (int c = 0; HAS_BIAS && c < count; c++)
           ((CT *)weights[i])[c] = BIASED(((CT *)weights[i])[c], head, row + i, first + c);
-          ((CT *)masks)[c] = MASK(head, row + i, first + c);
-        }
         const VECTOR lse_of_row = (VECTOR)LSE_OF(head, row + i), delta_of_row = (VECTOR)DELTA(head, row + i);
-        for (int l = 0; l < LANES; l++) weights_of(&weights[i][l], &slopes[i][l], lse_of_row, delta_of_row, masks[l]);
+        for (int l = 0; l < LANES; l++)
+          weights_of(&weights[i][l], &slopes[i][l], lse_of_row, delta_of_row, DROPS ? masks[l] : (VECTOR)1);
       }
       ADD_ROWS(sums, WIDTH, slopes, high, QUERY, ELEMENTS(query) + START(QUERY, head, row));
       ADD_ROWS(value_sums, VALUE_WIDTH, weights, high, GRAD, ELEMENTS(grad) + START(GRAD, head, row));
