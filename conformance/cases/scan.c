@@ -95,6 +95,7 @@ static const cf_op cf_scan_ops[] = {
     CF_EXTREMUM("aten::cummin", "m"),
     {"aten::cummax", CF_TEXTS("m T[5001] 0", "m T[2,2049,3] 1", "f T[270001] 0"), CF_BIT(F32) | CF_BIT(I64), CF_R_EXACT,
      CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::cummax", CF_TEXTS("m " CF_MOST_DIMS " 15"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::cumsum", CF_TEXTS("m T[5001] 0"), CF_COMPLEX | CF_INTS | CF_BIT(F16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0,
      CF_G_NONE},
     {"aten::cumsum", CF_TEXTS("m T[127,259] 1"), CF_INTS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_NONE},

@@ -78,6 +78,8 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("m T[13,17,3] {i64[129]<13;i64[129]<17} T[129,3] true",
               "m T[13,17] {i64[5001]<13;i64[5001]<17} T[5001] true"),
      CF_BIT(F32) | CF_BIT(I64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::index_put", CF_TEXTS("m " CF_MOST_DIMS " {i64[5]<2} T[5,1,3,1,1,1,1,1,1,1,1,1,1,1,2,3] true"), CF_BIT(F32),
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::scatter.src",
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17! T[33,5]", "m T[33,17] 0 i64[5,17]<33! T[5,17]", "m T[13] 0 i64[3]<13! T[3]",
               "m T[33,17] 1 i64[33,0]<17 T[33,0]"),

@@ -4,7 +4,7 @@
 
 #include "runtime/device.h"
 
-#define OCL_DIMS_MAX     12
+#define OCL_DIMS_MAX     16 /* the rank that graft/tensor.h ends at */
 #define OCL_OPERANDS_MAX 12
 /* Elements of what is small: some ten microseconds of a core, where a program takes a quarter of a second to compile.
  */

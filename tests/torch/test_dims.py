@@ -103,6 +103,58 @@ def test_other_ops_run_on_the_cpu(device):
         torch_graft.reset_fallbacks()
 
 
+MOST = (2,) * 13 + (3, 1, 2)  # as many as a device takes; permuted, hardly two of them can be merged
+
+
+OF_MOST_DIMS = {
+    "pointwise": lambda x: x * x.sin() + x[:1],
+    "sum": lambda x: x.sum((0, 2, 4, 6, 8, 10, 12, 15)),
+    "var": lambda x: x.var((1, 5, 13)),
+    "amax": lambda x: x.amax((0, 3, 6, 9)),
+    "norm": lambda x: torch.linalg.vector_norm(x, 3, (0, 3, 6)),
+    "logsumexp": lambda x: x.logsumexp((0, 4, 9)),
+    "argmax": lambda x: x.argmax(4),
+    "softmax": lambda x: x.softmax(3),
+    "cumsum": lambda x: x.cumsum(5),
+    "cummax": lambda x: x.cummax(13)[0],
+    "sort": lambda x: x.sort(13)[0],
+    "median": lambda x: x.median(2)[0],
+    "kthvalue": lambda x: x.kthvalue(1, dim=6)[0],
+    "flip": lambda x: x.flip(0, 3, 15),
+    "roll": lambda x: x.roll((1, 1, 1), (0, 5, 12)),
+    "pad": lambda x: torch.nn.functional.pad(x, (1, 1, 0, 2, 1, 0)),
+    "repeat": lambda x: x.detach().repeat([2] + [1] * 15),  # its gradient sums over 32 dims
+    "cat": lambda x: torch.cat([x, x * 2], 13),
+    "index": lambda x: x[torch.tensor([0, 1], device=x.device), :, torch.tensor([0, 0], device=x.device)],
+    "index_put": lambda x: x.index_put((torch.tensor([0, 0], device=x.device),), x * 2, accumulate=True),
+    "index_add": lambda x: x.index_add(3, torch.tensor([1, 1], device=x.device), x * 2),
+    "gather": lambda x: x.gather(13, torch.ones_like(x, dtype=torch.int64)),
+    "scatter_add": lambda x: x.scatter_add(13, torch.ones_like(x, dtype=torch.int64), x * 2),
+    "masked_select": lambda x: x[x > 100],
+    "tril": lambda x: x.tril(),
+    "diagonal": lambda x: x.diagonal(0, 3, 7),
+    "fft": lambda x: torch.fft.fftn(x[0], dim=(1, 5)),
+    "matmul": lambda x: x @ x.mT,
+    "inv": lambda x: torch.linalg.inv(x[..., 0, :, None] * x[..., 0, None, :] + torch.eye(2, device=x.device)),
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, x.shape[-3:]),
+}
+
+
+@pytest.mark.parametrize("name", OF_MOST_DIMS)
+def test_ops_of_as_many_dims_as_there_may_be(device, name):
+    x = torch.randint(1000, MOST).to(torch.float32).permute([(7 * d) % 16 for d in range(16)])
+    x = x.movedim((3, 13), (13, 3)) / 1000
+    y = torch.empty_strided(x.shape, x.stride(), device=device).copy_(x)
+    a, b = x.clone().requires_grad_(), y.detach().requires_grad_()
+    expected, result = OF_MOST_DIMS[name](a), OF_MOST_DIMS[name](b)
+    torch.testing.assert_close(result, expected, check_device=False, rtol=1e-4, atol=1e-4)
+    if expected.requires_grad and expected.dim() <= 16:
+        expected.abs().square().sum().backward()
+        result.abs().square().sum().backward()
+        torch.testing.assert_close(b.grad, a.grad, check_device=False, rtol=1e-4, atol=1e-3)
+    assert torch_graft.fallbacks() == []
+
+
 def test_gradients(device):
     x, y = (t.div(100).requires_grad_() for t in pair(device))
     for t in (x, y):

@@ -4,6 +4,7 @@
 
 /* `numbers` of distances.cl: those of the sets, then three of each dim of the stack. */
 enum { WIDTH, POINTS, OTHERS, P, OF_DIMS, OF_EACH_DIM = 3, NUMBERS = OF_DIMS + OF_EACH_DIM * OCL_DIMS_MAX };
+_Static_assert((int)NUMBERS <= (int)OCL_DIRECT_NUMBERS, "a kernel takes them");
 
 /* As distances.cl has it. */
 enum { POINTS_AT_ONCE = 4 };

@@ -32,6 +32,7 @@ enum {
   STACK_PARTS = 3,
   VALUES_NUMBERS = STACK + STACK_PARTS * (OCL_DIMS_MAX - 2)
 };
+_Static_assert((int)VALUES_NUMBERS <= (int)OCL_DIRECT_NUMBERS, "a kernel takes them");
 
 /* What the kernel `reflect` takes to make the product of so many reflectors, columns of a matrix of rows x columns:
  * `rights` columns of it, row by row, in so many parts. Sets no other numbers (orthogonal.c). */

@@ -33,16 +33,34 @@ typedef struct system {
   bool left;
 } system_of;
 
-/* What operand `which` of so many batch dims steps along x's. False: too many dims. */
-static bool set_batch(solver *s, const system_of *of, int which, const graft_tensor_desc *operand, int32_t dims) {
-  int64_t step = 1;
-  if (of->batch > BATCH_DIMS) return false;
-  s->numbers[BATCH] = of->batch;
+/* An operand with so many batch dims; NULL: one for all systems. */
+typedef struct batched {
+  const graft_tensor_desc *tensor;
+  int32_t dims;
+} batched;
+
+/* What operands step along x's batch dims, of which those are one that are one to each of them. False: too many stay.
+ */
+static bool set_batch(solver *s, const system_of *of, const batched operands[OPERANDS]) {
+  ocl_geometry batch = {.operands = OPERANDS};
+  int64_t run[OPERANDS] = {1, 1, 1};
   for (int32_t d = 1; d <= of->batch; d++) {
-    int64_t size = operand && d <= dims ? operand->dl.shape[dims - d] : 1;
-    s->numbers[BATCH_SIZES + of->batch - d] = of->x->dl.shape[of->batch - d];
-    s->numbers[BATCH_STEPS + BATCH_DIMS * which + of->batch - d] = size > 1 ? step : 0;
-    step *= size;
+    int64_t steps[OPERANDS];
+    for (int k = 0; k < OPERANDS; k++) {
+      const batched *own = &operands[k];
+      int64_t size = own->tensor && d <= own->dims ? own->tensor->dl.shape[own->dims - d] : 1;
+      steps[k] = size > 1 ? run[k] : 0;
+      run[k] *= size;
+    }
+    ocl_geometry_push_outer(&batch, of->x->dl.shape[of->batch - d], steps);
+  }
+  ocl_geometry_collapse(&batch);
+  if (batch.rank > BATCH_DIMS) return false;
+  s->numbers[BATCH] = batch.rank;
+  for (int d = 0; d < batch.rank; d++) {
+    int place = batch.rank - 1 - d; /* outermost first */
+    s->numbers[BATCH_SIZES + place] = batch.size[d];
+    for (int k = 0; k < OPERANDS; k++) s->numbers[BATCH_STEPS + BATCH_DIMS * k + place] = batch.stride[k][d];
   }
   return true;
 }
@@ -140,9 +158,9 @@ graft_status ocl_op_linalg_cholesky_ex(const graft_exec *exec, const graft_args_
 
 /* One factor, no exchanges; x = out. */
 static graft_status solve_with(const graft_exec *exec, solver *s, const graft_tensor_desc *factor, system_of of) {
-  bool fits = set_batch(s, &of, FACTOR, factor, factor->dl.ndim - 2) && set_batch(s, &of, PIVOTS, NULL, 0) &&
-              set_batch(s, &of, RIGHT, of.right, of.right ? of.right->dl.ndim - 2 : 0);
-  if (!fits || !ocl_stack_serves(exec, of.x)) return GRAFT_UNIMPLEMENTED;
+  const batched operands[OPERANDS] = {
+      [FACTOR] = {factor, factor->dl.ndim - 2}, [RIGHT] = {of.right, of.right ? of.right->dl.ndim - 2 : 0}};
+  if (!set_batch(s, &of, operands) || !ocl_stack_serves(exec, of.x)) return GRAFT_UNIMPLEMENTED;
   set_system(s, &of);
   add_solve(s, exec, &of, ocl_place_of(factor), nowhere);
   return ocl_direct_run(exec, &s->direct);
@@ -187,10 +205,11 @@ graft_status ocl_op_linalg_lu_factor_ex(const graft_exec *exec, const graft_args
 /* A factor with exchanged rows. */
 static graft_status solve_pivoted(const graft_exec *exec, solver *s, const graft_tensor_desc *factor,
                                   const graft_tensor_desc *pivots, system_of of) {
-  bool fits = set_batch(s, &of, FACTOR, factor, factor->dl.ndim - 2) &&
-              set_batch(s, &of, PIVOTS, pivots, pivots->dl.ndim - 1) &&
-              set_batch(s, &of, RIGHT, of.right, of.right->dl.ndim - 2);
-  if (!fits || pivots->dl.dtype != GRAFT_I32 || !ocl_stack_serves(exec, factor)) return GRAFT_UNIMPLEMENTED;
+  const batched operands[OPERANDS] = {[FACTOR] = {factor, factor->dl.ndim - 2},
+                                      [PIVOTS] = {pivots, pivots->dl.ndim - 1},
+                                      [RIGHT] = {of.right, of.right->dl.ndim - 2}};
+  if (!set_batch(s, &of, operands) || pivots->dl.dtype != GRAFT_I32 || !ocl_stack_serves(exec, factor))
+    return GRAFT_UNIMPLEMENTED;
   set_system(s, &of);
   add_solve(s, exec, &of, ocl_place_of(factor), ocl_place_of(pivots));
   return ocl_direct_run(exec, &s->direct);
@@ -231,9 +250,8 @@ graft_status ocl_op_linalg_inv_ex(const graft_exec *exec, const graft_args_linal
   begin(&s, exec, args->A);
   s.numbers[FLAG] = 1;
   system_of of = {.x = args->inverse, .batch = args->inverse->dl.ndim - 2, .left = true};
-  bool fits = set_batch(&s, &of, FACTOR, args->A, of.batch) && set_batch(&s, &of, PIVOTS, args->A, of.batch) &&
-              set_batch(&s, &of, RIGHT, NULL, 0);
-  if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  const batched operands[OPERANDS] = {[FACTOR] = {args->A, of.batch}, [PIVOTS] = {args->A, of.batch}};
+  if (!set_batch(&s, &of, operands) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   graft_status status = factors_of(exec, args->A, &lu, &pivots);
   if (status != GRAFT_OK) return status;
   set_system(&s, &of);
@@ -253,9 +271,9 @@ graft_status ocl_op_linalg_solve_ex(const graft_exec *exec, const graft_args_lin
   const graft_dl_tensor *x = &args->result->dl, *a = &args->A->dl, *b = &args->B->dl;
   int32_t tail = b->ndim == 1 || x->ndim < a->ndim ? 1 : 2; /* a result of lower rank than the systems is of vectors */
   system_of of = {.x = args->result, .right = args->B, .batch = x->ndim - tail, .left = args->left};
-  bool fits = set_batch(&s, &of, FACTOR, args->A, a->ndim - 2) && set_batch(&s, &of, PIVOTS, args->A, a->ndim - 2) &&
-              set_batch(&s, &of, RIGHT, args->B, b->ndim - tail);
-  if (!fits || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
+  const batched operands[OPERANDS] = {
+      [FACTOR] = {args->A, a->ndim - 2}, [PIVOTS] = {args->A, a->ndim - 2}, [RIGHT] = {args->B, b->ndim - tail}};
+  if (!set_batch(&s, &of, operands) || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   set_system(&s, &of);
   set_lu_steps(&s, false, args->left);
   graft_status status =
