@@ -16,7 +16,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, kernel->local[0]);
   ocl_text_add(&head, "%s", defines);
-  graft_status status = ocl_kernel_make(kernel, device, &head, "random/philox random/blocks random/random", entry);
+  graft_status status = ocl_kernel_make(kernel, device, &head, OCL_RANDOM_FILES, entry);
   return status;
 }
 

@@ -23,7 +23,7 @@ static graft_status prepare(memo *memo, graft_device *device, const graft_tensor
 
 static graft_status prepare_draws(void *memo, graft_device *device, const void *from) {
   const graft_args_standard_gamma *args = from;
-  return prepare(memo, device, args->out, "DRAWS", "random/philox random/blocks random/random random/gamma", "draw_gamma");
+  return prepare(memo, device, args->out, "DRAWS", OCL_RANDOM_FILES " random/gamma", "draw_gamma");
 }
 
 static graft_status prepare_slopes(void *memo, graft_device *device, const void *from) {

@@ -65,7 +65,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   ocl_head_types(&head, dtype, 1, 1);
   ocl_text_add(&head, "#define D %s\n", dtype->name);
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == GRAFT_OK; i++) {
-    status = ocl_kernel_init(kernels[i].kernel, device, &head, "random/blocks random/random random/keys", kernels[i].entry);
+    status = ocl_kernel_init(kernels[i].kernel, device, &head, OCL_RANDOM_FILES " random/keys", kernels[i].entry);
     if (status == GRAFT_OK) status = ocl_kernel_set(kernels[i].kernel, 1, &(ocl_argument)OCL_VALUE(space));
     ocl_kernel_size(kernels[i].kernel, (int64_t)kernels[i].items, 1);
   }

@@ -39,7 +39,7 @@ static graft_status make_kernels(memo *memo, graft_device *device, const ocl_dty
   ocl_head_types(&head, dtype, 1, GROUP);
   ocl_text_add(&head, "#define PERMUTE\n#define D %s\n", dtype->name);
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels && status == GRAFT_OK; i++) {
-    status = ocl_kernel_init(kernels[i].kernel, device, &head, "random/philox random/blocks random/random", kernels[i].entry);
+    status = ocl_kernel_init(kernels[i].kernel, device, &head, OCL_RANDOM_FILES, kernels[i].entry);
     if (status == GRAFT_OK) status = ocl_kernel_set(kernels[i].kernel, 1, &last);
     ocl_kernel_size(kernels[i].kernel, kernels[i].items, kernels[i].local);
   }

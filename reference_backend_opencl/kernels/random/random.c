@@ -14,7 +14,7 @@ graft_status ocl_draws_prepare(ocl_draws *draws, graft_device *device, const ocl
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, local);
   ocl_text_add(&head, "#define D %s\n%s%s", dtype->name, wide ? "#define WIDE\n" : "", defines);
-  graft_status status = ocl_kernel_make(&draws->kernel, device, &head, "random/philox random/blocks random/random", entry);
+  graft_status status = ocl_kernel_make(&draws->kernel, device, &head, OCL_RANDOM_FILES, entry);
   int64_t blocks = ocl_ceil_divide((int64_t)elements, wide ? 2 : 4);
   ocl_kernel_size(&draws->kernel, ocl_ceil_divide(blocks, (int64_t)draws->blocks_per_item), local);
   return status;
@@ -122,8 +122,7 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
   ocl_text head = {0};
   ocl_head_types(&head, dtype, device->vector_width, local);
   ocl_text_add(&head, "#define DROPOUT_BACKWARD\n#define D %s\n", dtype->name);
-  graft_status status =
-      ocl_kernel_make(&memo->kernel, device, &head, "random/philox random/blocks random/random", "dropout_backward");
+  graft_status status = ocl_kernel_make(&memo->kernel, device, &head, OCL_RANDOM_FILES, "dropout_backward");
   ocl_kernel_size(&memo->kernel, ocl_ceil_divide((int64_t)memo->elements, (int64_t)memo->chunk), local);
   return status;
 }

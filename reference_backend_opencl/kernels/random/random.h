@@ -4,6 +4,9 @@
 
 #include "kernels/pointwise/pointwise.h"
 
+/* What a program of random.cl is made of. */
+#define OCL_RANDOM_FILES "random/philox random/blocks random/random"
+
 /* A kernel over numbers of a stream. */
 typedef struct ocl_draws {
   ocl_kernel kernel;
