@@ -103,20 +103,20 @@ static const cf_op cf_fft_ops[] = {
               "m T[47,720] [1] 0 true", "m T[67,500] [1] 0 false",
               /* So large with another prime: along lines and beside each other. */
               "m T[75,448] [1] 0 true", "m T[448,80] [0] 0 true", "m T[49,704] [1] 0 false", "f T[5000,2] [0] 0 true",
-              "m T[16384] [0] 0 true", "f T[2,1031] [1] 0 true"),
+              "m T[16384] [0] 0 true", "f T[2,1031] [1] 0 true", "m T[5,7,11] [-1,0] 0 true"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
     {"aten::_fft_r2c",
      CF_TEXTS("s T[13,60] [1] 0 true", "m T[60,13] [0] 2 false", "m T[5,7,11] [2,0] 1 true", "m T[1] [0] 0 true",
               "m T[5,7,12] [0,2] 0 false", "m T[129] [0] 1 true", "m T[17,1025] [1] 0 true", "m T[4096] [0] 0 true",
               "m T[3,2520] [1] 0 false", "m T[17,2048] [1] 0 true", "s T[600,61] [0] 0 false", "s T[5,7680] [1] 1 true",
               "m T[25,1440] [1] 0 true", "m T[67,1000] [1] 0 true", "m T[75,448] [1] 0 true", "m T[49,704] [1] 0 false",
-              "f T[16384] [0] 0 true", "f T[2,1031] [1] 0 false"),
+              "f T[16384] [0] 0 true", "f T[2,1031] [1] 0 false", "m T[5,7,11] [-1,0] 0 true"),
      CF_TRANSFORM_REALS, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
     {"aten::_fft_c2r",
      CF_TEXTS("s T[13,31] [1] 0 60", "s T[3,31] [1] 0 61", "s T[31,13] [0] 2 61", "s T[5,7,6] [0,2] 1 11",
               "m T[5,7,6] [0,2] 1 10", "m T[1] [0] 0 1", "m T[65] [0] 0 129", "m T[2] [0] 1 2",
               "m T[17,513] [1] 0 1025", "m T[2049] [0] 0 4096", "m T[17,1025] [1] 0 2048", "s T[301,61] [0] 1 600",
-              "f T[8193] [0] 0 16384", "f T[2,516] [1] 0 1031"),
+              "f T[8193] [0] 0 16384", "f T[2,516] [1] 0 1031", "m T[5,7,11] [-1,0] 0 9"),
      CF_COMPLEX, CF_R_CUSTOM(cf_l_fft), CF_VALUES, CF_ORDERED, CF_G_PROPAGATED(cf_g_fft)},
 };
 

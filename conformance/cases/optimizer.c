@@ -311,7 +311,8 @@ static const cf_op cf_optimizer_ops[] = {
      CF_BIT(F16) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_norms), CF_NONZERO, 0, CF_G_NONE},
     {"aten::_amp_update_scale",
      CF_TEXTS("s T[]+ i32[]=4 f32[]=0 2.0 0.5 5", "m T[1]+ i32[1]=3 f32[1]=0 2.0 0.5 5",
-              "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5", "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5"),
+              "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5", "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5",
+              "m T[]+ i32[]=6 f32[]=0 2.0 0.5 7"),
      CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
 };
 

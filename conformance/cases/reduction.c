@@ -170,17 +170,10 @@ static void cf_l_histc(const cf_check *k, uint32_t out, long double *limits) {
   for (int64_t i = 0; i < bins; i++) limits[i] += cf_limit_of(k, out, i, 0);
 }
 
-static const char *const cf_norm_texts[] = {"s T[33,17] 2 [1]",
-                                            "m T[33,17] 1 [0]",
-                                            "m T[1025]",
-                                            "m T[33,17] inf [1] true",
-                                            "m T[13,129] 3 [1]",
-                                            "m T[3,13,17] 2 [0,2]",
-                                            "m T[33,17] 0 [1]",
-                                            "m T[0] 2 [0]",
-                                            "m T[33,17] 1.1 [1]",
-                                            "f T[129,1025] 2 [1]",
-                                            NULL};
+static const char *const cf_norm_texts[] = {"s T[33,17] 2 [1]",        "m T[33,17] 1 [0]",      "m T[1025]",
+                                            "m T[33,17] inf [1] true", "m T[13,129] 3 [1]",     "m T[3,13,17] 2 [0,2]",
+                                            "m T[33,17] 0 [1]",        "m T[0] 2 [0]",          "m T[33,17] 1.1 [1]",
+                                            "f T[129,1025] 2 [1]",     "m T[3,13,17] 2 [-1,0]", NULL};
 #define CF_NARROWED(n, of, dtypes, dim, flags)                                                                 \
   {                                                                                                            \
     "aten::" n, CF_TEXTS("m T[129,2]" of " " dim " dtype=f16", "m T[129,2]" of " " dim " dtype=bf16"), dtypes, \
@@ -189,10 +182,16 @@ static const char *const cf_norm_texts[] = {"s T[33,17] 2 [1]",
 #define CF_NARROWED_FLOATS(n, dim, flags) CF_NARROWED(n, "", CF_BIT(F32) | CF_BIT(F64), dim, flags)
 #define CF_NARROWED_INTS(n, dim)          CF_NARROWED(n, "<100003", CF_BIT(I32) | CF_BIT(I64), dim, 0)
 /* Twins of ops that are run early on begin at mustpass. */
-static const char *const cf_spread_texts[] = {
-    "m T[33,17] [1]",  "m T[33,17] [0] correction=0",     "m T[33,17]",        "m T[1025] [0] correction=2",
-    "m T[65,40] [0]", /* columns and rows of whole vectors */
-    "m T[7,1032] [1]", "m T[3,13,17] [0,2] keepdim=true", "f T[129,1025] [1]", NULL};
+static const char *const cf_spread_texts[] = {"m T[33,17] [1]",
+                                              "m T[33,17] [0] correction=0",
+                                              "m T[33,17]",
+                                              "m T[1025] [0] correction=2",
+                                              "m T[65,40] [0]", /* columns and rows of whole vectors */
+                                              "m T[7,1032] [1]",
+                                              "m T[3,13,17] [0,2] keepdim=true",
+                                              "f T[129,1025] [1]",
+                                              "m T[3,13,17] [-1,0]",
+                                              NULL};
 static const char *const cf_one_std_texts[] = {"s T[33,17] [1]",
                                                "m T[33,17] [0] correction=0",
                                                "m T[1025] [0] correction=2",
@@ -200,45 +199,64 @@ static const char *const cf_one_std_texts[] = {"s T[33,17] [1]",
                                                "m T[33,17]",
                                                "f T[129,1025] [1]",
                                                "f T[49,3] [0]",
+                                               "m T[3,13,17] [-1,0]",
                                                NULL};
 static const char *const cf_min_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
 static const char *const cf_numbers_texts[] = {
-    "s T[33,17] [1]", "m T[33,17] [0]", "m T[1025] [0] true", "m T[3,13,17] [1]",  "m T[0] [0]",
-    "m T[] []",       "m T[33,17] _",   "m T[3,0,2] [1]",     "f T[129,1025] [1]", NULL};
-static const char *const cf_old_norm_texts[] = {"m T[33,17] _ [1]",
-                                                "m T[33,17] 1 [0]",
-                                                "m T[1025] 2 [0]",
-                                                "m T[33,17] inf [1] true",
-                                                "m T[3,13,17] 3 [0,2]",
-                                                "m T[33,17] 0 [1]",
-                                                "m T[0] 2 [0]",
-                                                "f T[129,1025] 2 [1]",
-                                                NULL};
-static const char *const cf_lse_texts[] = {
-    "s T[33,17] [1]",   "m T[33,17] [0] true", "m T[7,1041] [0]", "m T[1025] [0]",     "m T[3,13,17] [0,2]",
-    "m T[13,129] [-1]", "s T[] [0]",           "m T[3,0] [1]",    "f T[129,1025] [1]", NULL};
-static const char *const cf_minmax_texts[] = {
-    "m T[33,17] dim=1",   "m T[33,17]",  "m T[1025] dim=0",     "m T[33,17] dim=0 keepdim=true",
-    "m T[3,13,17] dim=1", "m T[] dim=0", "f T[129,1025] dim=1", NULL};
+    "s T[33,17] [1]", "m T[33,17] [0]", "m T[1025] [0] true", "m T[3,13,17] [1]",    "m T[0] [0]", "m T[] []",
+    "m T[33,17] _",   "m T[3,0,2] [1]", "f T[129,1025] [1]",  "m T[3,13,17] [-1,0]", NULL};
+static const char *const cf_old_norm_texts[] = {
+    "m T[33,17] _ [1]", "m T[33,17] 1 [0]", "m T[1025] 2 [0]",     "m T[33,17] inf [1] true", "m T[3,13,17] 3 [0,2]",
+    "m T[33,17] 0 [1]", "m T[0] 2 [0]",     "f T[129,1025] 2 [1]", "m T[3,13,17] 2 [-1,0]",   NULL};
+static const char *const cf_lse_texts[] = {"s T[33,17] [1]",
+                                           "m T[33,17] [0] true",
+                                           "m T[7,1041] [0]",
+                                           "m T[1025] [0]",
+                                           "m T[3,13,17] [0,2]",
+                                           "m T[13,129] [-1]",
+                                           "s T[] [0]",
+                                           "m T[3,0] [1]",
+                                           "f T[129,1025] [1]",
+                                           "m T[3,13,17] [-1,0]",
+                                           NULL};
+static const char *const cf_minmax_texts[] = {"m T[33,17] dim=1",
+                                              "m T[33,17]",
+                                              "m T[1025] dim=0",
+                                              "m T[33,17] dim=0 keepdim=true",
+                                              "m T[3,13,17] dim=1",
+                                              "m T[] dim=0",
+                                              "f T[129,1025] dim=1",
+                                              "m T[3,13,17] dim=-2",
+                                              NULL};
 static const char *const cf_extremum_texts[] = {"m T[33,17] 1",   "m T[33,17] 0 true", "m T[1025] 0",
                                                 "m T[3,13,17] 1", "m T[13,129] -1",    "m T[] 0",
                                                 "m T[0,3] 1",     "f T[129,1025] 1",   NULL};
 static const char *const cf_any_texts[] = {"m T[33,17]", "m T[1025]=0", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
 static const char *const cf_any_dims_texts[] = {
-    "m T[33,17] [1]", "m T[33,17]=0 [0] true", "m T[3,13,17] [0,2]", "m T[33,17] _", "m T[] []", "m T[3,0] [1]", NULL};
+    "m T[33,17] [1]", "m T[33,17]=0 [0] true", "m T[3,13,17] [0,2]",  "m T[33,17] _",
+    "m T[] []",       "m T[3,0] [1]",          "m T[3,13,17] [-1,0]", NULL};
 static const char *const cf_mean_texts[] = {"m T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
 static const char *const cf_whole_texts[] = {"s T[33,17]", "m T[1025]", "m T[]", "m T[3,13,17]", "f T[129,1025]", NULL};
-static const char *const cf_count_texts[] = {"s T[33,17] 1",   "m T[33,17]",      "m T[1025] 0",
-                                             "m T[3,13,17] 1", "m T[] 0",         "m T[0]",
-                                             "m T[3,0] 1",     "f T[129,1025] 1", NULL};
+static const char *const cf_count_texts[] = {"s T[33,17] 1",    "m T[33,17]", "m T[1025] 0", "m T[3,13,17] 1",
+                                             "m T[] 0",         "m T[0]",     "m T[3,0] 1",  "f T[129,1025] 1",
+                                             "m T[3,13,17] -3", NULL};
 static const char *const cf_true_texts[] = {
-    "s T[33,17] 1", "m T[33,17]=1 0 true", "m T[1025] 0",        "m T[3,13,17]=1 1",
-    "m T[] 0",      "m T[3,0] 1",          "f T[2,3,1,3,2,3] 3", NULL};
+    "s T[33,17] 1",       "m T[33,17]=1 0 true", "m T[1025] 0", "m T[3,13,17]=1 1", "m T[] 0", "m T[3,0] 1",
+    "f T[2,3,1,3,2,3] 3", "m T[3,13,17]=1 -2",   NULL};
 static const char *const cf_all_texts[] = {"s T[33,17]", "m T[1025]=1", "m T[]", "m T[0]", "m T[3,13,17]=2", NULL};
-static const char *const cf_extreme_texts[] = {"m T[33,17] [1]",           "s T[33,17] [0]",       "m T[33,17]",
-                                               "m T[1025] [0] true",       "m T[3,13,17] [1]",     "m T[] []",
-                                               "m T[13,129] [-1]",         "m T[2,3,13,17] [0,2]", "m T[0,3] [1]",
-                                               "f T[2,3,1,3,2,3] [0,3,5]", "f T[129,1025] [1]",    NULL};
+static const char *const cf_extreme_texts[] = {"m T[33,17] [1]",
+                                               "s T[33,17] [0]",
+                                               "m T[33,17]",
+                                               "m T[1025] [0] true",
+                                               "m T[3,13,17] [1]",
+                                               "m T[] []",
+                                               "m T[13,129] [-1]",
+                                               "m T[2,3,13,17] [0,2]",
+                                               "m T[0,3] [1]",
+                                               "f T[2,3,1,3,2,3] [0,3,5]",
+                                               "f T[129,1025] [1]",
+                                               "m T[3,13,17] [-1,0]",
+                                               NULL};
 static const char *const cf_arg_texts[] = {"m T[33,17] 1",    "s T[33,17]", "m T[33,17] 0 true", "m T[1025] 0",
                                            "m T[3,13,17] 1",  "s T[] _",    "m T[13,129] -1",    "m T[0,3] 1",
                                            "f T[129,1025] 1", NULL};
@@ -246,8 +264,9 @@ static const char *const cf_dim_texts[] = {"s T[33,17] 1",   "m T[33,17] 0 true"
                                            "m T[3,13,17] 1", "m T[13,129] -1",     "m T[3,0] 1",
                                            "m T[0,3] 1",     "f T[2,3,1,3,2,3] 3", NULL};
 static const char *const cf_prod_texts[] = {"s T[33]", "m T[13,3]", "m T[]", "m T[0]", "m T[3,3,3]", NULL};
-static const char *const cf_prod_dim_texts[] = {"s T[13,17] 1", "m T[17,13] 0 true",  "m T[13] 0", "m T[3,13,17] 1",
-                                                "m T[3,0] 1",   "f T[2,3,1,3,2,3] 3", NULL};
+static const char *const cf_prod_dim_texts[] = {
+    "s T[13,17] 1", "m T[17,13] 0 true",  "m T[13] 0",       "m T[3,13,17] 1",
+    "m T[3,0] 1",   "f T[2,3,1,3,2,3] 3", "m T[3,13,17] -2", NULL};
 /* For vectors and teams of work-items: tails, lines in two dims, steps over three. */
 static const char *const cf_vector_texts[] = {
     "m T[40007] [0]",      "m T[19,1032] [1]",        "m T[19,1041] [1]", "m T[1101,33] [1]",   "m T[2601,13] [1]",
@@ -262,6 +281,7 @@ static const char *const cf_var_texts[] = {"s T[33,17] [1]",
                                            "m T[1101,33] [1]",
                                            "f T[2,3,1,3,2,3] [0,3,5]",
                                            "f T[129,1025] [1]",
+                                           "m T[3,13,17] [-1,0]",
                                            NULL};
 
 /* The product of the others, from both sides in log2 n steps each, every one of them a tensor of the tested dtype. */
@@ -422,13 +442,16 @@ static const cf_op cf_reduction_ops[] = {
               "m i64[20001]<1500 T[20001] 16384"), /* stretches, and as many bins as one has */
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_NONE},
     {"prims::prod",
-     CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[129] _", "m T[3,5] []", "m T[0,3] [0]"),
+     CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[129] _", "m T[3,5] []", "m T[0,3] [0]",
+              "m T[3,5,7] [-1,0]"),
      CF_REALS,
      {.klass = CF_PROD},
      CF_NONZERO,
      CF_ORDERED,
      CF_G_NONE},
-    {"prims::xor_sum", CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[1025] _", "m T[0,3] [0]"),
+    {"prims::xor_sum",
+     CF_TEXTS("s T[33,17] [1]", "m T[33,17] [0]", "m T[3,5,7] [0,2]", "m T[1025] _", "m T[0,3] [0]",
+              "m T[3,5,7] [-1,0]"),
      CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"prims::xor_sum", CF_TEXTS("m T[33,17] [1] output_dtype=i64", "m T[33,17] [0] output_dtype=i32"),
      CF_BIT(I32) | CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
@@ -447,7 +470,8 @@ static const cf_op cf_reduction_ops[] = {
     {"aten::segment_reduce",
      CF_TEXTS("s T[33,17] 'sum' lengths=i64[3]=11", "m T[1025] 'sum' lengths=i64[3]<300 unsafe=true initial=0.5",
               "s T[3,13,17] 'sum' offsets=i64[3,5]<13! axis=1", "m T[12,5] 'sum' lengths=i32[4]=3",
-              "m T[0,5] 'sum' lengths=i64[3]=0"),
+              "m T[0,5] 'sum' lengths=i64[3]=0", "m T[5,12] 'sum' lengths=i64[5,4]=3 axis=1",
+              "m T[3,12,5] 'sum' lengths=i64[3,4]=3 axis=-2"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::segment_reduce",
      CF_TEXTS("m T[33,17] 'mean' lengths=i64[3]=11", "s T[3,12,5] 'mean' lengths=i64[3,4]=3 axis=1 initial=2",

@@ -56,7 +56,7 @@ static void cf_g_logcumsumexp(const cf_check *k, uint32_t in, long double *terms
   {                                                                                                           \
     name,                                                                                                     \
         CF_TEXTS(level " T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0", \
-                 "f T[2,3,1,3,2,3] 3", "f T[129,1025] 1"),                                                    \
+                 "f T[2,3,1,3,2,3] 3", "f T[129,1025] 1", "m T[3,13,17] -2"),                                 \
         CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, {                            \
       .kind = CF_GRAD_SELECT, .steps = 1, .inner = 64                                                         \
     }                                                                                                         \
@@ -70,7 +70,7 @@ static const cf_op cf_scan_ops[] = {
     {"aten::cumsum", CF_TEXTS("m T[2,1,3,1,2,2,1,3] 2", "m T[5001] 0", "m T[2,2049,3] 1", "f T[270001] 0"), CF_BIT(F32),
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(1)},
     {"aten::cumprod",
-     CF_TEXTS("s T[33,17] 1", "m T[17,13] 0", "m T[33] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0",
+     CF_TEXTS("s T[33,17] 1", "m T[17,13] 0", "m T[33] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0] 0", "m T[3,13,17] -2",
               "f T[2,3,1,3,2,3] 3"),
      CF_REALS | CF_COMPLEX,
      CF_R_CUSTOM(cf_l_cumprod),
@@ -121,7 +121,8 @@ static const cf_op cf_scan_ops[] = {
     {"aten::cumprod", CF_TEXTS("m T[129,2]<100003 1 dtype=f16", "m T[129,2]<100003 1 dtype=bf16"),
      CF_BIT(I32) | CF_BIT(I64), CF_R_EXACT, CF_VALUES, CF_NATIVE, CF_G_NONE},
     {"aten::_cummax_helper",
-     CF_TEXTS("m T[33,17] T[33,17] i64[33,17] 1", "m T[33,17] T[33,17] i64[33,17] 0", "m T[129] T[129] i64[129] 0"),
+     CF_TEXTS("m T[33,17] T[33,17] i64[33,17] 1", "m T[33,17] T[33,17] i64[33,17] 0", "m T[129] T[129] i64[129] 0",
+              "m T[3,13,17] T[3,13,17] i64[3,13,17] -2"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_NONE},
 };
 

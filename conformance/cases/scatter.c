@@ -12,7 +12,7 @@ typedef struct cf_meeting {
 
 static void cf_meet(const cf_check *k, cf_meeting *of) {
   const cf_array *self = &k->in[0], *index = &k->in[1], *src = &k->in[2];
-  int64_t dim = cf_arg_int(k->call, "dim", 0);
+  const int64_t given = cf_arg_int(k->call, "dim", 0), dim = given < 0 ? given + self->ndim : given;
   bool slices = strcmp(k->call->op->name, "aten::index_reduce") == 0; /* an index for each slice of src */
   const cf_array *places = slices ? src : index;
   for (int64_t i = 0; i < places->numel; i++) {
@@ -54,7 +54,7 @@ static const cf_op cf_scatter_ops[] = {
     {"aten::scatter_add",
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17 T[33,5]", "m T[33,17] 0 i64[129,17]<33 T[129,17]",
               "m T[13] 0 i64[1025]<13 T[1025]", "m T[3,13,17] 1 i64[3,5,17]<13 T[3,5,17]",
-              "s T[33,17] 1 i64[33,0]<17 T[33,0]"),
+              "s T[33,17] 1 i64[33,0]<17 T[33,0]", "m T[3,13,17] -2 i64[3,5,17]<13 T[3,5,17]"),
      CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     /* So many that what sorts them goes over several blocks, and of those over several tiles; and so many side by side
      * that cores share them out in stretches, the last one shorter. */
@@ -82,7 +82,7 @@ static const cf_op cf_scatter_ops[] = {
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
     {"aten::scatter.src",
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17! T[33,5]", "m T[33,17] 0 i64[5,17]<33! T[5,17]", "m T[13] 0 i64[3]<13! T[3]",
-              "m T[33,17] 1 i64[33,0]<17 T[33,0]"),
+              "m T[33,17] 1 i64[33,0]<17 T[33,0]", "m T[3,13,17] -2 i64[3,5,17]<13! T[3,5,17]"),
      CF_ANY_DTYPE | CF_FLOAT8, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     /* So many places that they are sorted: in rows, in lines, and more than a tile of them. */
     {"aten::index_put", CF_TEXTS("m T[129,17] {i64[100]<129!} T[100,17]", "m T[6001] {i64[5001]<6001!} T[5001]"),
@@ -97,7 +97,8 @@ static const cf_op cf_scatter_ops[] = {
      CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::scatter.value",
      CF_TEXTS("m T[33,17] 1 i64[33,5]<17 2", "m T[33,17] 0 i64[129,17]<33 1", "m T[13] 0 i64[3]<13 2",
-              "m T[3,13,17] 1 i64[3,5,17]<13 3", "m T[] 0 i64[]<1 2", "m T[33,17] 1 i64[33,0]<17 2"),
+              "m T[3,13,17] 1 i64[3,5,17]<13 3", "m T[] 0 i64[]<1 2", "m T[33,17] 1 i64[33,0]<17 2",
+              "m T[3,13,17] -2 i64[3,5,17]<13 2"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::_index_put_impl",
      CF_TEXTS("m T[33,17] {i64[5]<33!} T[5,17]", "m T[13,17,3] {_;i64[5]<17!} T[13,5,3] false true",
@@ -108,7 +109,7 @@ static const cf_op cf_scatter_ops[] = {
     {"aten::index_add",
      CF_TEXTS("s T[33,17] 0 i64[129]<33 T[129,17]", "m T[33,17] 1 i64[5]<17 T[33,5] alpha=2",
               "m T[13] 0 i64[1025]<13 T[1025]", "m T[3,13,17] 1 i32[5]<13 T[3,5,17] alpha=-3",
-              "m T[33,17] 1 i64[0]<17 T[33,0]", "s T[] 0 i64[1]<1 T[]"),
+              "m T[33,17] 1 i64[0]<17 T[33,0]", "s T[] 0 i64[1]<1 T[]", "m T[3,13,17] -2 i64[5]<13 T[3,5,17]"),
      CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::index_add", CF_TEXTS("m T[33,17] 0 i64[129]<33 T[129,17] alpha=2.5"), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
@@ -120,12 +121,13 @@ static const cf_op cf_scatter_ops[] = {
     {"aten::index_copy",
      CF_TEXTS("s T[33,17] 1 i64[5]<17! T[33,5]", "m T[33,17] 0 i64[33]<33! T[33,17]",
               "m T[1025] 0 i64[129]<1025! T[129]", "m T[3,13,17] 1 i64[5]<13! T[3,5,17]",
-              "m T[33,17] 1 i64[0]<17 T[33,0]", "m T[] 0 i64[1]<1 T[]", "m T[13] 0 i64[]<13 T[]"),
+              "m T[33,17] 1 i64[0]<17 T[33,0]", "m T[] 0 i64[1]<1 T[]", "m T[13] 0 i64[]<13 T[]",
+              "m T[3,13,17] -2 i64[5]<13! T[3,5,17]"),
      CF_MOVABLE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::index_fill.int_Tensor",
      CF_TEXTS("s T[33,17] 1 i64[5]<17 T[]", "m T[33,17] 0 i64[33]<33 T[]", "m T[1025] 0 i64[129]<1025 T[]",
               "m T[3,13,17] 1 i64[3]=-2 T[]", "m T[33,17] 1 i64[0]<17 T[]", "s T[] 0 i64[1]<1 T[]",
-              "m T[13] 0 i64[]=-13 T[]"),
+              "m T[13] 0 i64[]=-13 T[]", "m T[3,13,17] -2 i64[5]<13 T[]"),
      CF_MOVABLE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::put",
      CF_TEXTS("m T[33,17] i64[33]<561! T[33]", "m T[1025] i64[39]<1025! T[3,13]", "m T[3,13,17] i64[]=-3 T[1]",
@@ -137,7 +139,7 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("s T[33,17] 1 i64[33,5]<17 T[33,5] 'sum'", "m T[33,17] 0 i64[129,17]<33 T[129,17] 'mean'",
               "m T[33,17] 0 i64[129,17]<33 T[129,17] 'sum' false", "m T[13] 0 i64[1025]<13 T[1025] 'mean' false",
               "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'mean'", "m T[] 0 i64[]<1 T[] 'mean'",
-              "m T[33,17] 1 i64[33,0]<17 T[33,0] 'sum' false"),
+              "m T[33,17] 1 i64[33,0]<17 T[33,0] 'sum' false", "m T[3,13,17] -2 i64[3,5,17]<13 T[3,7,17] 'mean'"),
      CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
     {"aten::scatter_reduce.two",
      CF_TEXTS("m T[33,17] 1 i64[33,5]<17 T[33,5] 'prod'", "m T[33,17] 0 i64[29,17]<33 T[29,17] 'prod' false",
@@ -148,9 +150,15 @@ static const cf_op cf_scatter_ops[] = {
               "m T[13] 0 i64[1025]<13 T[1025] 'amax' false", "m T[3,13,17] 1 i64[3,5,17]<13 T[3,7,17] 'amin'",
               "s T[] 0 i64[]<1 T[] 'amin' false", "m T[33,17] 1 i64[33,0]<17 T[33,0] 'amax'"),
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(4)},
+    /* What an element begins as that does not count itself. */
+    {"aten::scatter_reduce.two", CF_TEXTS("m T[33,17] 0 i64[29,17]<33 T[29,17] 'amin' false"), CF_INTS, CF_R_EXACT,
+     CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::scatter_reduce.two", CF_TEXTS("m T[33,17] 0 i64[29,17]<33 T[29,17] 'amax' false"), CF_INTS, CF_R_EXACT,
+     CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::index_reduce",
      CF_TEXTS("m T[33,17] 0 i64[129]<33 T[129,17] 'mean'", "s T[13] 0 i64[129]<13 T[129] 'mean' include_self=false",
-              "m T[] 0 i64[1]<1 T[] 'mean'", "m T[33,17] 1 i64[0]<17 T[33,0] 'mean'"),
+              "m T[] 0 i64[1]<1 T[] 'mean'", "m T[33,17] 1 i64[0]<17 T[33,0] 'mean'",
+              "m T[3,13,17] -2 i64[29]<13 T[3,29,17] 'mean'"),
      CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
     {"aten::index_reduce",
      CF_TEXTS("s T[33,17] 1 i64[5]<17 T[33,5] 'prod'", "m T[33,17] 0 i32[29]<33 T[29,17] 'prod' include_self=false",

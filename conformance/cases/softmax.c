@@ -123,10 +123,10 @@ static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",       "m T[33,
 static const char *const cf_row_texts[] = {
     "m T[70,16] 1 false",  "m T[300,3] 1 false",  "m T[5,100] 1 false",   "m T[3,1028] 1 false",
     "m T[3,4099] 1 false", "m T[2,9001] 1 false", "m T[1,32768] 1 false", NULL};
-static const char *const cf_soft_backward_texts[] = {"s T[33,17] T[33,17] 1 T",       "m T[33,17] T[33,17] 0 T",
-                                                     "m T[1025] T[1025] 0 T",         "m T[3,13,17] T[3,13,17] 1 T",
-                                                     "m T[3,300,50] T[3,300,50] 1 T", "m T[0,3] T[0,3] 1 T",
-                                                     "f T[129,1025] T[129,1025] 1 T", NULL};
+static const char *const cf_soft_backward_texts[] = {
+    "s T[33,17] T[33,17] 1 T",       "m T[33,17] T[33,17] 0 T",       "m T[1025] T[1025] 0 T",
+    "m T[3,13,17] T[3,13,17] 1 T",   "m T[3,300,50] T[3,300,50] 1 T", "m T[0,3] T[0,3] 1 T",
+    "f T[129,1025] T[129,1025] 1 T", "m T[3,13,17] T[3,13,17] -2 T",  NULL};
 
 static const cf_op cf_softmax_ops[] = {
     {"aten::_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
@@ -144,7 +144,8 @@ static const cf_op cf_softmax_ops[] = {
      CF_TEXTS("m T[70,16] T[70,16] 1 T", "m T[3,1028] T[3,1028] 1 T", "m T[2,4097] T[2,4097] 1 T"),
      CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0, CF_G_NONE},
     {"aten::_safe_softmax",
-     CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0,3] 1", "m T[5,1] 1"),
+     CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0,3] 1", "m T[5,1] 1",
+              "m T[3,13,17] -2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE, CF_G_CUSTOM(cf_g_softmax, 90)},
     {"aten::_safe_softmax", CF_TEXTS("m T[33,17] 1 dtype=f32", "m T[33,17] 0 dtype=f64"), CF_BIT(F16) | CF_BIT(BF16),
      CF_R_CUSTOM(cf_l_softmax), CF_VALUES, 0, CF_G_NONE},
@@ -163,7 +164,8 @@ static const cf_op cf_softmax_ops[] = {
      CF_R_CUSTOM(cf_l_masked_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_masked_softmax_backward",
      CF_TEXTS("s T[33,17] T[33,17] bool[33,17] 1", "m T[33,17] T[33,17] bool[33,17] 0",
-              "m T[3,13,17] T[3,13,17] bool[3,13,17]", "m T[5,3] T[5,3] bool[5,3]=1 1", "m T[0,3] T[0,3] bool[0,3] 1"),
+              "m T[3,13,17] T[3,13,17] bool[3,13,17]", "m T[5,3] T[5,3] bool[5,3]=1 1", "m T[0,3] T[0,3] bool[0,3] 1",
+              "m T[3,13,17] T[3,13,17] bool[3,13,17] -2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0, CF_G_NONE},
 };
 

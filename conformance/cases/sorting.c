@@ -74,7 +74,7 @@ static const cf_op cf_sorting_ops[] = {
      CF_REALS, CF_R_PERMUTED, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(0)},
     {"aten::sort.stable",
      CF_TEXTS("s T[33,17] true 1", "m T[33,17] true 0 true", "m T[1025] true", "m T[3,13,17] true 1", "m T[] true",
-              "m T[0] true"),
+              "m T[0] true", "m T[3,13,17] true -2"),
      CF_REALS, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO, CF_G_SELECT(0)},
     {"aten::sort.stable", CF_TEXTS("s " CF_MOST_DIMS " true 15"), CF_BIT(F32), CF_R_EXACT, CF_VALUES, CF_FLAT,
      CF_G_LINEAR(0)},
@@ -138,11 +138,12 @@ static const cf_op cf_sorting_ops[] = {
      CF_G_NONE},
     {"aten::unique_consecutive",
      CF_TEXTS("s T[33,17] true true", "m T[1025] true true", "s T[129]", "s T[33,3] false false 0", "m T[3,13] dim=1",
-              "m T[] true true", "m T[0] true true", "m T[5001]<3 true true", "m T[5001,2]<2 true true 0"),
+              "m T[] true true", "m T[0] true true", "m T[5001]<3 true true", "m T[5001,2]<2 true true 0",
+              "m T[3,13]<3 true true -2"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_ANY_ZERO, CF_G_NONE},
     {"aten::unique_dim",
      CF_TEXTS("s T[33,3] 0", "m T[3,33] 1", "m T[129,1] 0", "m T[17,2,2] 0", "m T[0,3] 0", "m T[13] 0",
-              "m T[33,2] 0 true true true", "m T[2,5001,2]<4 1", "m T[129,33]<2 0"),
+              "m T[33,2] 0 true true true", "m T[2,5001,2]<4 1", "m T[129,33]<2 0", "m T[13,2]<3 -2"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_NONE},
 };
 

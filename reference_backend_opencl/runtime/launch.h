@@ -77,8 +77,12 @@ void ocl_kernels_close_all(graft_device *device);
 #define OCL_VALUE(variable) \
   { sizeof(variable), &(variable) }
 #define OCL_BUFFER(buffer) \
-  { sizeof(cl_mem), &(buffer)->handle }
+  { sizeof(cl_mem), ocl_handle_of(buffer) }
 #define OCL_PLACE(place) OCL_BUFFER((place).buffer), OCL_VALUE((place).offset)
+/* NULL is a buffer that is not there, which the kernel does not look at. */
+static inline const cl_mem *ocl_handle_of(const graft_buffer *buffer) {
+  return buffer ? &buffer->handle : NULL;
+}
 
 /* Where a kernel argument lies. */
 typedef struct ocl_place {

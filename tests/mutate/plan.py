@@ -34,11 +34,12 @@ SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]
 OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS]
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DGRAFT_BUILD_OPENCL=OFF",
-            "-DCMAKE_C_FLAGS_DEBUG=-g1"]
+SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-g1"]
+WITHOUT_OPENCL = "-DGRAFT_BUILD_OPENCL=OFF"  # the unit tests of sdk/ops would use it, too, which takes them minutes there
 # A buffer for each tensor: small ones lie in one otherwise.
 OPTIMIZED = {"GRAFT_OPENCL_OPTIMIZE": "always", "GRAFT_NO_MEMORY_CACHING": "1"}
-SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5"}
+SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5",
+             "LSAN_OPTIONS": "suppressions=tests/leaks.txt"}
 SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
 MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
 PREPARED = "prepared"  # what the op headers say that rules do with arguments
@@ -215,7 +216,7 @@ class Graft:
                  for check in self.with_builds(path, self.tests(names))}
         for path in paths:
             found.update((check.title, check) for check in self.checks(path)
-                         if "smoke" in check.command and check.environment != SANITIZED)
+                         if "smoke" in check.command and "ASAN_OPTIONS" not in check.environment)
         return list(found.values())
 
     def checks(self, path, line=None):
@@ -244,15 +245,17 @@ class Graft:
             return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
             half = len(cases) // 2
-            return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:]]
+            return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests(SLOW_TESTS), *claims, *cases[half:],
+                    *self.sanitized_host(path, most)]
         groups = self.tests([name for name, families in GROUP_TESTS.items() if family in (None, *families)])
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         # What keeps programs is none of the code of families.
         alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
         failures = [] if path.endswith(".cl") else self.tests([FAILURES], *alone_of)
+        sanitized = self.sanitized_host(path, most)
         if Path(path).stem.startswith("fused"):
-            return [*groups, *cases[:2], *claims, *cases[2:], *alone, *failures]
-        return [*cases[:2], *claims, *cases[2:], *alone, *failures, *groups]
+            return [*groups, *cases[:2], *claims, *cases[2:], *alone, *failures, *sanitized]
+        return [*cases[:2], *claims, *cases[2:], *alone, *failures, *groups, *sanitized]
 
     def checks_of_device(self, path, cases, claims):
         """Tests of the host code take half a minute each there, or ask for what only PoCL does, and come last."""
@@ -261,12 +264,22 @@ class Graft:
             return [*cases, *tests, *claims]
         return [self.opencl("part of smoke", "smoke", ["--shard", "1/8"], False), *tests[:1], *cases, *tests[1:], *claims]
 
-    def sanitized_build(self):
+    def sanitized_build(self, build, *targets, options=()):
         """Configured there, too: most mutants end before it."""
-        folder = os.path.relpath(self.sanitized, self.tree)
-        configure = shlex.join(["cmake", "-S", ".", "-B", folder, *COMMON, *SANITIZE])
-        build = shlex.join(["ninja", "-C", folder, "graft_cli", *SDK_TESTS, "async"])
+        folder = os.path.relpath(build, self.tree)
+        configure = shlex.join(["cmake", "-S", ".", "-B", folder, *COMMON, *SANITIZE, *options])
+        build = shlex.join(["ninja", "-C", folder, "graft_cli", *targets])
         return Check("sanitized", ["sh", "-c", f"{{ test -e {folder}/build.ninja || {configure}; }} && {build}"], only_builds=True)
+
+    def sanitized_host(self, path, most):
+        """What the host code of the OpenCL backend does with its own memory: PoCL and the kernels are not looked at."""
+        if kind_of(path) != "c" or self.device:
+            return []
+        build = self.sanitized.with_name(self.sanitized.name + "-opencl")
+        return [self.conformance(f"{level}, sanitized", "opencl", "--level", level, *most, build=build,
+                                 environment={**SANITIZED, "GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"},
+                                 after=(self.sanitized_build(build, "graft_opencl"),))
+                for level, kernels in (("smoke", "gpu"), ("mustpass", "cpu"))]
 
     def prepared(self, path):
         """Relative, as each tree has it."""
@@ -274,7 +287,7 @@ class Graft:
         return Check(PREPARED, ["tests/prepared.sh", built], after=(self.tests_built(path),))
 
     def sdk_checks(self, path, of_family, most, most_of_opencl):
-        sanitized = self.sanitized_build()
+        sanitized = self.sanitized_build(self.sanitized, *SDK_TESTS, "async", options=[WITHOUT_OPENCL])
         there = {"build": self.sanitized, "environment": SANITIZED, "after": (sanitized,)}
         # Nothing here changes a kernel's text: what the driver has compiled serves all mutants, those of other kinds, too.
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}

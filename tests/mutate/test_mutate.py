@@ -544,6 +544,22 @@ class Checks(unittest.TestCase):
             self.assertIn(plan.PREPARED, checks[at].after[0].command)
             self.assertLessEqual(set(plan.MEMORY_TESTS), {check.name for check in checks})
 
+    def test_host_code_of_opencl_meets_sanitizers_in_a_build_of_its_own(self):
+        with tempfile.TemporaryDirectory() as tree:
+            project = plan.Graft(tree, f"{tree}/build")
+
+            def sanitized(path):
+                return [check for check in project.checks(path) if "ASAN_OPTIONS" in check.environment]
+
+            host, rules = (sanitized(path) for path in ("reference_backend_opencl/kernels/fft/fft.c", "sdk/ops/scan/scan.c"))
+            self.assertEqual({check.environment["GRAFT_OPENCL_KERNELS"] for check in host}, {"cpu", "gpu"})
+            self.assertTrue(all("graft_opencl" in check.after[0].command[-1] for check in host))
+            self.assertFalse({check.command[0] for check in host} & {check.command[0] for check in rules})
+            self.assertEqual([sanitized(f"reference_backend_opencl/kernels/{path}") for path in ("fft/fft.cl", "pointwise/ops.c")],
+                             [[], []])
+            asked = {check.title for check in project.baseline(["reference_backend_opencl/kernels/fft/fft.c"])}
+            self.assertFalse(asked & {check.title for check in host})
+
     def test_only_the_checks_that_are_asked_for(self):
         with tempfile.TemporaryDirectory() as tree:
             path = "reference_backend_opencl/kernels/scan/scan.cl"
