@@ -24,6 +24,7 @@ typedef struct cf_arguments {
   bool worker, custom_ops, fusions, list, words;
   const char *id, *cases;
   bool wants_id;
+  char ops[4096], families[1024]; /* of all options that name some */
 } cf_arguments;
 
 enum {
@@ -59,7 +60,7 @@ static const struct argp_option cf_conformance_options[] = {
     {NULL, 'd', "N", 0, "its device, counted from 0", 0},
     {NULL, 'o', "KEY=VALUE", 0, "an option for the plugin; may be repeated", 0},
     {"level", CF_O_LEVEL, "smoke|mustpass|full", 0, "how much is run (default smoke)", 0},
-    {"op", CF_O_OP, "LIST", 0, "only these ops: 'aten.mm*', 'aten::mm,prims.*'", 0},
+    {"op", CF_O_OP, "LIST", 0, "only these ops: 'aten.mm*', 'aten::mm,prims.*'; may be repeated", 0},
     {"cases", CF_O_CASES, "FILE", 0, "only the cases whose ids stand in the file, one a line, as --list prints them",
      0},
     {"family", CF_O_FAMILY, "LIST", 0, "only the ops of these families: reduction,scan", 0},
@@ -123,6 +124,15 @@ static void cf_check_families(const char *list, struct argp_state *state) {
   }
 }
 
+/* Options that are given again add to what was listed before. */
+static const char *cf_add_list(char *list, size_t room, const char *more, const char *option,
+                               struct argp_state *state) {
+  size_t length = strlen(list);
+  int written = snprintf(list + length, room - length, "%s%s", length ? "," : "", more);
+  if (written >= (int)(room - length)) argp_error(state, "%s: the list is too long, %zu characters", option, room - 1);
+  return list;
+}
+
 static uint64_t cf_parse_number(const char *text, const char *option, uint64_t most, struct argp_state *state) {
   char *end;
   errno = 0;
@@ -156,11 +166,11 @@ static error_t cf_parse(int key, char *arg, struct argp_state *state) {
       if (cf_level_parse(arg) < 0) argp_error(state, "--level: '%s' is none of smoke, mustpass, full", arg);
       s->level = (cf_level)cf_level_parse(arg);
       return 0;
-    case CF_O_OP: s->ops = arg; return 0;
+    case CF_O_OP: s->ops = cf_add_list(a->ops, sizeof a->ops, arg, "--op", state); return 0;
     case CF_O_CASES: a->cases = arg; return 0;
     case CF_O_FAMILY:
       cf_check_families(arg, state);
-      s->families = arg;
+      s->families = cf_add_list(a->families, sizeof a->families, arg, "--family", state);
       return 0;
     case CF_O_DTYPE: s->dtypes |= cf_parse_dtypes(arg, state); return 0;
     case CF_O_GRAD:

@@ -91,6 +91,13 @@ says 3 '`graft ops` lists' conformance -b reference --op 'zzzzzzzzzz'
 says 3 'no case matches --op, --family, --dtype' conformance -b reference --op 'aten.relu' --dtype c64
 says 3 'no case matches .*, --ways and' conformance -b reference --op 'aten.relu' --ways decomposition
 
+# Lists that are given again add up; one pattern stays one.
+for op in aten.mm aten.relu; do
+  says 0 "^$op\\.default/" conformance --list --op aten.mm --op aten.relu
+done
+says 2 "one pattern; 'aten.relu' is another one" bench -b reference --op aten.mm --op aten.relu
+says 2 'the list is too long' conformance --list --op aten.mm --op "$(printf 'aten.mm,%.0s' {1..600})"
+
 # Options reach the plugin, and what is none is refused.
 says 2 "-o: 'x' is no KEY=VALUE" ops -o x
 says 2 'option "x=1": the built-in backend has no options' ops -b reference -o x=1
