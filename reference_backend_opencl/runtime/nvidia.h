@@ -48,6 +48,7 @@ void ocl_head_multiply(ocl_text *head, const char *name, const ocl_tensor_way *w
 
 typedef struct ocl_tensor_size {
   int64_t m, n;
+  bool alone; /* a unit has one group at most, which may take all of its local memory */
 } ocl_tensor_size;
 
 #define OCL_TENSOR_LANES(m) (2 * (m))  /* work-items of a group that makes m rows */
