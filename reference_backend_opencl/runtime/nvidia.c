@@ -140,6 +140,10 @@ bool ocl_converts_bf16(const graft_device *device) {
   return has_capability(device, 8);
 }
 
+bool ocl_has_quick_functions(const graft_device *device) {
+  return has_capability(device, 7);
+}
+
 bool ocl_has_copies(const graft_device *device) {
   return has_capability(device, 8);
 }
