@@ -73,14 +73,15 @@ static const cf_op cf_matmul_ops[] = {
     /* Enough for tiles of tensor cores: their ends, steps of K beyond whole strips, K cut in two, each size of a tile,
        and lines that do not begin where 16 bytes do. */
     {"aten::mm",
-     CF_TEXTS("m T[72,136] T[136,88]", "m T[72,520] T[520,24]", "m T[77,131] T[131,91]", "m T[97,131] T[131,91]",
-              "f T[1304,24] T[24,1096]", "f T[1400,16] T[16,3070]", "f T[701,33] T[33,769]"),
+     CF_TEXTS("m T[72,136] T[136,88]", "m T[72,520] T[520,24]", "m T[72,2056] T[2056,24]", "m T[77,131] T[131,91]",
+              "m T[97,131] T[131,91]", "f T[1304,24] T[24,1096]", "f T[1400,16] T[16,3070]", "f T[701,33] T[33,769]"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
-    {"aten::bmm", CF_TEXTS("m T[3,40,72] T[3,72,72]", "m T[3,41,71] T[3,71,67]"), CF_BIT(F16) | CF_BIT(BF16),
-     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::bmm",
+     CF_TEXTS("m T[3,40,72] T[3,72,72]", "m T[3,41,71] T[3,71,67]", "m T[140,24,40] T[140,40,24]" /* two on a unit */),
+     CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::addmm",
      CF_TEXTS("m T[88] T[72,136] T[136,88] beta=0.5 alpha=2", "m T[72,24] T[72,520] T[520,24] beta=0.5 alpha=2",
-              "m T[91] T[77,131] T[131,91] beta=0.5 alpha=2"),
+              "m T[72,24] T[72,2056] T[2056,24] beta=0.5 alpha=2", "m T[91] T[77,131] T[131,91] beta=0.5 alpha=2"),
      CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* More products than groups that a GPU takes along a dimension that is not the first. */
     {"aten::bmm", CF_TEXTS("f T[65537,8,8] T[65537,8,8]"), CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT,
@@ -96,7 +97,7 @@ static const cf_op cf_matmul_ops[] = {
     /* f32 that may be rounded on its way there. What one product is off by shows how the factors were rounded. */
     {"aten::mm",
      CF_TEXTS("m T[740,1] T[1,731]", "m T[72,136] T[136,88]", "m T[77,131] T[131,91]", "m T[72,520] T[520,36]",
-              "f T[701,33] T[33,769]"),
+              "m T[72,2056] T[2056,36]", "f T[701,33] T[33,769]"),
      CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED | CF_FACTORS, CF_G_NONE},
     {"aten::bmm", CF_TEXTS("m T[3,41,71] T[3,71,67]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES,
      CF_ORDERED | CF_FACTORS, CF_G_NONE},
@@ -109,8 +110,9 @@ static const cf_op cf_matmul_ops[] = {
     /* Long ones come in parts, the last one shorter. */
     {"aten::dot", CF_TEXTS("m T[40009] T[40009]"), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_FLAT,
      CF_G_NONE},
-    {"aten::vdot", CF_TEXTS("m T[40009] T[40009]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT,
-     CF_G_NONE},
+    /* More parts than a work-group of a large GPU has work-items. */
+    {"aten::vdot", CF_TEXTS("m T[40009] T[40009]", "m T[1100003] T[1100003]"), CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_FLAT, CF_G_NONE},
     {"aten::mv",
      CF_TEXTS("m T[33,17] T[17]", "m T[3,1025] T[1025]", "m T[33,1] T[1]", "m T[5,0] T[0]", "m T[0,5] T[5]"),
      CF_MATMUL_DTYPES, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ORDERED, CF_G_LINEAR(0)},

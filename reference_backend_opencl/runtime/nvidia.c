@@ -74,16 +74,21 @@ typedef struct speed {
   ocl_tensor_size size;
   double speed;
 } speed;
-static const speed speeds[] = {{{128, 256}, 100}, {{128, 128}, 68}, {{64, 128}, 60}, {{0, 0}, 0}};
+static const speed speeds[] = {
+    {{.m = 128, .n = 256}, 100}, {{.m = 128, .n = 128}, 68}, {{.m = 64, .n = 128}, 60}, {{.m = 0}, 0}};
 /* Of f64, whose sums take twice the registers. */
-static const speed wide_speeds[] = {{{128, 128}, 100}, {{64, 64}, 80}, {{0, 0}, 0}};
+static const speed wide_speeds[] = {{{.m = 128, .n = 128}, 100}, {{.m = 64, .n = 64}, 80}, {{.m = 0}, 0}};
 
 /* What is left of a size's speed: the rest is spent beyond the result's edges, or waiting for the last tiles. */
+static int64_t rounds_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches,
+                         ocl_tensor_size size) {
+  const int64_t tiles = ocl_ceil_divide(rows, size.m) * ocl_ceil_divide(columns, size.n) * batches;
+  return ocl_ceil_divide(tiles, (int64_t)device->compute_units);
+}
+
 static double speed_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches, const speed *of) {
   const ocl_tensor_size size = of->size;
-  int64_t tiles = ocl_ceil_divide(rows, size.m) * ocl_ceil_divide(columns, size.n) * batches;
-  int64_t rounds = ocl_ceil_divide(tiles, (int64_t)device->compute_units);
-  return of->speed / (double)(rounds * size.m * size.n);
+  return of->speed / (double)(rounds_of(device, rows, columns, batches, size) * size.m * size.n);
 }
 
 ocl_tensor_size ocl_tensor_size_for(const graft_device *device, const ocl_tensor_way *way, int64_t rows,
@@ -92,13 +97,15 @@ ocl_tensor_size ocl_tensor_size_for(const graft_device *device, const ocl_tensor
   for (const speed *s = best + 1; s->speed > 0; s++) {
     if (speed_of(device, rows, columns, batches, s) > speed_of(device, rows, columns, batches, best)) best = s;
   }
-  return best->size;
+  ocl_tensor_size size = best->size;
+  size.alone = rounds_of(device, rows, columns, batches, size) <= 1;
+  return size;
 }
 
 /* As many strips as a unit's local memory holds beside its other group, if it has two. */
 static int stages_of(ocl_tensor_size size) {
   enum { UNIT_BYTES = 200 << 10 };
-  const int64_t bytes = size.m == 64 ? UNIT_BYTES / 2 : UNIT_BYTES;
+  const int64_t bytes = size.m == 64 && !size.alone ? UNIT_BYTES / 2 : UNIT_BYTES;
   return (int)(bytes / ((size.m + size.n) * OCL_TENSOR_STRIP_BYTES));
 }
 
@@ -131,6 +138,10 @@ bool ocl_has_warps(const graft_device *device) {
 
 bool ocl_converts_bf16(const graft_device *device) {
   return has_capability(device, 8);
+}
+
+bool ocl_has_quick_functions(const graft_device *device) {
+  return has_capability(device, 7);
 }
 
 bool ocl_has_copies(const graft_device *device) {

@@ -11,6 +11,8 @@ bool ocl_has_warps(const graft_device *device);
 bool ocl_has_copies(const graft_device *device);
 /* Whether an instruction rounds f32 to bf16 (to_bf16 in kernels/core/common.cl). */
 bool ocl_converts_bf16(const graft_device *device);
+/* Whether native_exp2 and native_recip of f32 are one instruction each, right to 2 ulp (as functions.cl takes them). */
+bool ocl_has_quick_functions(const graft_device *device);
 
 /* What factors of a product become before tensor cores read them (kernels/core/turn.cl). */
 typedef enum ocl_turned { OCL_TURNED_NOT, OCL_TURNED_F16, OCL_TURNED_TF32 } ocl_turned;
@@ -48,6 +50,7 @@ void ocl_head_multiply(ocl_text *head, const char *name, const ocl_tensor_way *w
 
 typedef struct ocl_tensor_size {
   int64_t m, n;
+  bool alone; /* a unit has one group at most, which may take all of its local memory */
 } ocl_tensor_size;
 
 #define OCL_TENSOR_LANES(m) (2 * (m))  /* work-items of a group that makes m rows */

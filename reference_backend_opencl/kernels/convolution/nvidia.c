@@ -126,8 +126,9 @@ graft_status ocl_tensor_weight(ocl_weight_gradient *g, graft_device *device, con
                                const ocl_space *s) {
   if (!is_served(device, dtype, s)) return GRAFT_UNIMPLEMENTED;
   lattice l = lattice_of(s);
-  const ocl_tensor_size size =
+  ocl_tensor_size size =
       ocl_tensor_size_for(device, ocl_tensor_way_of_halves(dtype->code), l.out_channels, l.run, l.groups * l.runs);
+  size.alone = false; /* each tile is made in splits */
   l.panels_m = ocl_ceil_divide(l.out_channels, size.m);
   l.panels_n = ocl_ceil_divide(l.run, size.n);
   plan_splits(&l, device);

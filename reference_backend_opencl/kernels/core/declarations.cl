@@ -127,6 +127,9 @@ LIB_FLOATS(LIB_BINARY, atan2) LIB_FLOATS(LIB_BINARY, copysign) LIB_FLOATS(LIB_BI
 LIB_FLOATS(LIB_BINARY, fmin) LIB_FLOATS(LIB_BINARY, fmod) LIB_FLOATS(LIB_BINARY, hypot) LIB_FLOATS(LIB_BINARY, max)
 LIB_FLOATS(LIB_BINARY, min) LIB_FLOATS(LIB_BINARY, nextafter) LIB_FLOATS(LIB_BINARY, pow)
 LIB_FLOATS(LIB_TERNARY, clamp) LIB_FLOATS(LIB_TERNARY, fma)
+#ifdef QUICK_FUNCTIONS
+LIB_WIDTHS(LIB_UNARY, native_exp2, float, int) LIB_WIDTHS(LIB_UNARY, native_recip, float, int)
+#endif
 
 /* A test of one number is an int; of a vector, a mask. */
 #ifdef HAS_F64

@@ -52,6 +52,15 @@ void ocl_lines_share(const graft_device *device, ocl_lines *lines) {
   lines->local = (size_t)(WIDE * together);
 }
 
+void ocl_lines_widen(const graft_device *device, ocl_lines *lines, size_t most) {
+  if (device->is_cpu || !lines->rows) return;
+  if (most > device->largest_group) most = device->largest_group;
+  const int64_t items = ITEMS_OF_UNIT * (int64_t)device->compute_units;
+  while (2 * lines->local <= most && lines->outer * 2 * (int64_t)lines->local <= items &&
+         (int64_t)(lines->local * lines->vec) < lines->size)
+    lines->local *= 2;
+}
+
 int64_t ocl_lines_part(const graft_device *device, int64_t elements) {
   enum { LEAST = 4096, UNIT = 64, GROUPS_CPU = 4, GROUPS_GPU = 16 }; /* elements; work-groups for each unit */
   const int64_t groups = (device->is_cpu ? GROUPS_CPU : GROUPS_GPU) * (int64_t)device->compute_units;

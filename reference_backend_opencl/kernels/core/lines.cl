@@ -221,6 +221,28 @@ DEFINE_TOTAL(total_max, larger)
     other_total += other_of_blocks;                                                                        \
   }
 
+/* A work-item's units, and the lines as it sees them. Where work-items share a line all of a group go on: who has no unit
+ * takes the last one, and nothing of it. */
+typedef struct {
+  long first, last;
+  lines space;
+  int is_there;
+} own_units;
+
+static INLINED own_units units_of(lines space) {
+  own_units own;
+  own.first = (long)UNIT_ID * space.per_item;
+  own.last = min(own.first + space.per_item, space.units);
+  own.space = space;
+  own.is_there = own.first < own.last;
+#if !defined(ROWS) && TOGETHER > 1
+  if (!own.is_there) own.space.size = 0;
+  own.first = min(own.first, space.units - 1);
+  own.last = own.first + 1;
+#endif
+  return own;
+}
+
 /* Where the lines of a unit begin, and how many lanes they have. */
 static long unit_start(lines space, long unit) {
 #ifdef ROWS

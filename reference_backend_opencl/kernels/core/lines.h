@@ -17,6 +17,8 @@ void ocl_lines_plan(const graft_device *device, ocl_lines *lines);         /* on
 void ocl_lines_plan_columns(const graft_device *device, ocl_lines *lines); /* even where inner is 1 */
 /* For kernels that say so: where columns are too few for a GPU, work-items share them. */
 void ocl_lines_share(const graft_device *device, ocl_lines *lines);
+/* Where rows are too few to keep a GPU busy, they get larger work-groups, of `most` work-items at most. */
+void ocl_lines_widen(const graft_device *device, ocl_lines *lines, size_t most);
 /* Elements of a part of one long line, whose sum is made in parts, a work-group each, and then of these (parts.cl). */
 int64_t ocl_lines_part(const graft_device *device, int64_t elements);
 void ocl_lines_head(ocl_text *head, const ocl_lines *lines, const ocl_dtype *compute);

@@ -7,9 +7,13 @@ static void put_part(__global CT *parts, VT total) {
   if (get_local_id(0) == 0) parts[get_group_id(0)] = lanes[0];
 }
 
-/* For one work-item: parts are few. */
-static CT sum_of_parts(__global const CT *parts, long count) {
+/* For one work-group: each work-item takes every LOCAL-th part. One alone would wait for a thousand of them in turn. */
+static INLINED CT sum_of_parts(__global const CT *parts, long count, __local CT *shared) {
   cascade sum = cascade_of_none();
-  for (long k = 0; k < count; k++) cascade_add(&sum, parts[k]);
+  for (long k = (long)get_local_id(0); k < count; k += LOCAL) cascade_add(&sum, parts[k]);
+#if LOCAL > 1
+  return across_total_sum(cascade_total(&sum), shared);
+#else
   return cascade_total(&sum);
+#endif
 }

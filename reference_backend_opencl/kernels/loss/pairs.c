@@ -60,6 +60,7 @@ static graft_status set_constants(memo *memo, const pair *call, int64_t part, si
   ocl_value z, slope;
   if (call->reduction == OCL_LOSS_MEAN) factor.re /= (double)memo->elements;
   ocl_kernel_size(kernel, memo->parts * (int64_t)local, local);
+  ocl_kernel_size(&memo->kernel[1], (int64_t)local, local);
   size_t bytes = ocl_number_as(&number, memo->compute, &z);
   ocl_number_as(&factor, memo->compute, &slope);
   const ocl_argument constants[] = {{sizeof shape, shape}, {bytes, &z}, {bytes, &slope}};

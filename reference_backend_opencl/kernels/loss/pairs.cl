@@ -53,11 +53,11 @@ KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
   put_part((__global CT *)(out + offset_out), total_sum(sum, shared));
 }
 
-/* The parts' sum, divided by the number of elements for the mean. One work-item: there are few. */
-KERNEL_OF(1, 1) pair_finish(
-    PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
-  const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count);
-  put_value(POINTER(D, out), (VT)(sum / divisor), 1);
+/* The parts' sum, divided by the number of elements for the mean. One work-group. */
+KERNEL pair_finish(PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
+  __local CT shared[LOCAL];
+  const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count, shared);
+  if (get_local_id(0) == 0) put_value(POINTER(D, out), (VT)(sum / divisor), 1);
 }
 
 KERNEL pair_each(OPERANDS, __global long *faults, pairs shape, CT number) {

@@ -39,7 +39,7 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   graft_status status = make_kernels(memo, device, dtype, compute, &lines);
   if (status != GRAFT_OK) return status;
   ocl_kernel_size(&memo->parts, memo->count * (int64_t)lines.local, lines.local);
-  ocl_kernel_size(&memo->sum, 1, 1);
+  ocl_kernel_size(&memo->sum, (int64_t)lines.local, lines.local);
   const ocl_argument sizes[] = {OCL_VALUE(elements), OCL_VALUE(part)}, count = OCL_VALUE(memo->count);
   status = ocl_kernel_set(&memo->parts, OCL_ALL(sizes));
   return status == GRAFT_OK ? ocl_kernel_set(&memo->sum, 1, &count) : status;

@@ -10,6 +10,8 @@ KERNEL dot_parts(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), long elements, long
   put_part((__global CT *)(out + offset_out), total_sum(sum, shared));
 }
 
-KERNEL_OF(1, 1) dot_sum(PLACE(out), CONST_PLACE(parts), long count) {
-  put_value(POINTER(D, out), (VT)sum_of_parts((__global const CT *)(parts + offset_parts), count), 1);
+KERNEL dot_sum(PLACE(out), CONST_PLACE(parts), long count) {
+  __local CT shared[LOCAL];
+  const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count, shared);
+  if (get_local_id(0) == 0) put_value(POINTER(D, out), (VT)sum, 1);
 }

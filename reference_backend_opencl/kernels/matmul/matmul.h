@@ -27,6 +27,7 @@ typedef struct ocl_tensor_plan {
   const ocl_tensor_way *way;
   ocl_matrix a, b;       /* as they read the factors; K is `columns` of either */
   bool turns_a, turns_b; /* copied into the workspace first */
+  bool alone;            /* as ocl_tensor_size has it */
 } ocl_tensor_plan;
 
 /* Whether they serve this product; then *tile is how it is cut. */

@@ -32,6 +32,7 @@ bool ocl_tensor_plan_for(ocl_tensor_plan *plan, graft_device *device, const ocl_
   if (plan->turns_a) plan->a = ocl_turned_matrix(&a->of, way->bytes);
   if (plan->turns_b) plan->b = ocl_turned_matrix(&b->of, way->bytes);
   const ocl_tensor_size size = ocl_tensor_size_for(device, way, out->rows, out->columns, out->batches);
+  plan->alone = size.alone;
   *tile = (ocl_tile){.vec = OCL_TENSOR_VECTOR, .m = size.m, .n = size.n, .v = 1};
   return true;
 }
@@ -44,7 +45,7 @@ static ocl_factor factor_of(const ocl_matrix *m, int bytes) {
 
 const char *ocl_tensor_head(ocl_text *head, const ocl_tensor_plan *plan, const ocl_tile *tile) {
   const int bytes = plan->way->bytes;
-  ocl_head_tensor_tile(head, plan->way, (ocl_tensor_size){tile->m, tile->n}, factor_of(&plan->a, bytes),
+  ocl_head_tensor_tile(head, plan->way, (ocl_tensor_size){tile->m, tile->n, plan->alone}, factor_of(&plan->a, bytes),
                        factor_of(&plan->b, bytes));
   return bytes == 8 ? "matmul/matmul matmul/splits core/bands matmul/nvidia_f64 matmul/nvidia"
                     : "matmul/matmul matmul/splits core/nvidia core/bands core/nvidia_tile matmul/nvidia_strips "

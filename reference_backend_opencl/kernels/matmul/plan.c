@@ -30,7 +30,14 @@ enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
 /* COMBINED as splits.cl has it; how short and how long a split of K should be, how many tiles a compute unit should
  * get, and how much of K is summed in one go where it isn't split. */
-enum { COMBINED = 32, SPLIT_LEAST = 256, SPLIT_MOST = 512, TILES_WANTED = 4, GPU_DEPTH_MAX = 1024 };
+enum {
+  COMBINED = 32,
+  SPLIT_LEAST = 256,
+  TENSOR_SPLIT_LEAST = 1024,
+  SPLIT_MOST = 512,
+  TILES_WANTED = 4,
+  GPU_DEPTH_MAX = 1024
+};
 
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
  * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
@@ -250,10 +257,14 @@ static void plan_strips(ocl_product *memo, product *p, const graft_device *devic
   set_global(&memo->multiply, ocl_ceil_divide(vectors, p->panels_per_item), 1, batches);
 }
 
-/* Few tiles leave units idle: K is cut so that each gets one, or as many small ones as run on it at once. */
-static int64_t tensor_splits(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t) {
+/* Few tiles leave units idle: K is cut so that each gets one, where that saves more than it takes to add the parts up,
+ * a launch. Of f64 two small ones run on a unit at once. */
+static int64_t tensor_splits(const graft_device *device, const ocl_matrix *out, int64_t k, const ocl_tile *t,
+                             const ocl_tensor_way *way) {
+  const bool wide = way->bytes == 8;
   int64_t tiles = ocl_ceil_divide(out->rows, t->m) * ocl_ceil_divide(out->columns, t->n) * out->batches;
-  int64_t units = device->compute_units * (t->m == 64 ? 2 : 1), most = k / SPLIT_LEAST;
+  int64_t units = device->compute_units * (wide && t->m == 64 ? 2 : 1);
+  int64_t most = k / (wide ? SPLIT_LEAST : TENSOR_SPLIT_LEAST);
   int64_t wanted = tiles > 0 ? units / tiles : 1;
   if (wanted > most) wanted = most;
   return wanted > 1 ? wanted : 1;
@@ -356,7 +367,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
   memo->at_once = !call->sums && is_at_once(device, memo, sums, a.columns);
   if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
-  const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t)
+  const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t, memo->tensor)
                          : memo->f32  ? memo->way.splits
                                       : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;

@@ -46,6 +46,14 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   const char *sums = sums_of(device, call, norm, memo, &sum);
   if (!sum) return GRAFT_UNIMPLEMENTED;
   ocl_text head = {0};
+  ocl_held held;
+  if (call->out && ocl_norm_is_held(device, norm, memo->compute, &held)) {
+    ocl_held_head(&head, &held, memo->compute);
+    ocl_norm_values_head(&head, norm, dtype, call->weight, NULL);
+    ocl_text_add(&head, "#define D_STATISTIC %s\n#define BACKWARD\n", statistic->name);
+    graft_status status = ocl_kernel_make(&memo->rows, device, &head, OCL_NORM_HELD_FILES, "gradient");
+    return status == GRAFT_OK ? ocl_held_set(&memo->rows, &held) : status;
+  }
   ocl_norm_head(&head, norm, dtype, memo->compute, call->weight, NULL);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_SUM %s\n%s%s", statistic->name, sum->name, sums,
                call->fixed ? "#define FIXED\n" : "");
@@ -86,12 +94,14 @@ static graft_status prepare_sums(memo *memo, graft_device *device, const operand
     parts = lines.outer;
     columns = lines.inner;
     ocl_lines_plan_columns(device, &lines);
+    ocl_lines_share(device, &lines);
     status = prepare_columns(&memo->columns, device, call, &lines, memo, dtype, statistic, "column_sums");
     memo->row_count = norm->lines.outer;
   }
   memo->partial_bytes = (uint64_t)(parts * columns) * memo->compute->bytes;
   ocl_lines lines = {.outer = 1, .size = parts, .inner = columns};
   ocl_lines_plan_columns(device, &lines);
+  ocl_lines_share(device, &lines);
   if (status != GRAFT_OK) return status;
   return prepare_columns(&memo->add, device, call, &lines, memo, dtype, statistic, "add_partials");
 }

@@ -110,16 +110,20 @@ KERNEL column_sums(PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_
                    CONST_PLACE(rstds), long row_count, lines space) {
   __global const RAW(D_STATISTIC) *mean = CONST_POINTER(D_STATISTIC, means);
   __global const RAW(D_STATISTIC) *rstd = CONST_POINTER(D_STATISTIC, rstds);
-  long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
-  for (long unit = first; unit < last; unit++) {
+  __local CT shared[LOCAL];
+  const own_units own = units_of(space);
+  for (long unit = own.first; unit < own.last; unit++) {
     const int n = unit_lanes(space, unit);
     long range = unit / space.units_per_row, column = unit % space.units_per_row * VEC, row = range * space.size;
-    long size = min(space.size, row_count - row), start = row * space.inner + column;
+    long size = min(own.space.size, row_count - row), start = row * space.inner + column;
     __global const RAW(D) *g = CONST_POINTER(D, grad) + start;
     __global const RAW(D) *x = CONST_POINTER(D, in) + start;
     VT sum = (VT)0, sum_units = (VT)0;
     SUM_BOTH(sum, sum_units, i, n, size, VT gradient = get_value(g + AT(space, i), n), gradient, gradient *
              ((get_value(x + AT(space, i), n) - get_statistic(mean + row + i, 1)) * get_statistic(rstd + row + i, 1)))
+    sum = total_sum(sum, shared);
+    sum_units = total_sum(sum_units, shared);
+    if (!own.is_there || MEMBER != 0) continue;
     put_sum(POINTER(D_SUM, bias_out) + range * space.inner + column, sum, n);
     put_sum(POINTER(D_SUM, weight_out) + range * space.inner + column, sum_units, n);
   }
@@ -130,19 +134,23 @@ KERNEL add_partials(PLACE(weight_out), PLACE(bias_out), CONST_PLACE(weight_parts
                     lines space) {
   __global const RAW(D_SUM) *weights = CONST_POINTER(D_SUM, weight_parts);
   __global const RAW(D_SUM) *biases = CONST_POINTER(D_SUM, bias_parts);
-  long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
-  for (long unit = first; unit < last; unit++) {
+  __local CT shared[LOCAL];
+  const own_units own = units_of(space);
+  for (long unit = own.first; unit < own.last; unit++) {
     const int n = unit_lanes(space, unit);
+    const bool writes = own.is_there && MEMBER == 0;
     long column = unit * VEC;
     VT sum = (VT)0;
 #ifdef WANT_W
-    SUM(sum, i, n, space.size, get_sum(weights + column + AT(space, i), n))
-    put_value(POINTER(D, weight_out) + column, sum, n);
+    SUM(sum, i, n, own.space.size, get_sum(weights + column + AT(space, i), n))
+    sum = total_sum(sum, shared);
+    if (writes) put_value(POINTER(D, weight_out) + column, sum, n);
 #endif
 #ifdef WANT_B
     sum = (VT)0;
-    SUM(sum, i, n, space.size, get_sum(biases + column + AT(space, i), n))
-    put_value(POINTER(D, bias_out) + column, sum, n);
+    SUM(sum, i, n, own.space.size, get_sum(biases + column + AT(space, i), n))
+    sum = total_sum(sum, shared);
+    if (writes) put_value(POINTER(D, bias_out) + column, sum, n);
 #endif
   }
 }

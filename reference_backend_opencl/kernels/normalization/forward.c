@@ -35,6 +35,8 @@ static void plan_batch(const graft_device *device, const ocl_call *call, ocl_nor
   ocl_lines_plan_columns(device, &norm->lines);
 }
 
+enum { GROUP_MOST = 512 }; /* of twice as many some kernels have too few registers */
+
 ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call) {
   ocl_norm norm = {.kind = *(const ocl_norm_kind *)call->op->recipe};
   switch (norm.kind) {
@@ -42,12 +44,24 @@ ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call) {
     case OCL_NORM_GROUP: plan_group(device, call, &norm); break;
     case OCL_NORM_BATCH: plan_batch(device, call, &norm); break;
   }
+  ocl_lines_widen(device, &norm.lines, GROUP_MOST);
   return norm;
+}
+
+bool ocl_norm_is_held(const graft_device *device, const ocl_norm *norm, const ocl_dtype *compute, ocl_held *held) {
+  enum { ARRAYS = 2 }; /* the row, and its weights or what else is made of it */
+  return norm->kind == OCL_NORM_LAYER &&
+         ocl_held_plan(device, norm->lines.outer, norm->lines.size, compute, ARRAYS, held);
 }
 
 void ocl_norm_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype, const ocl_dtype *compute,
                    const graft_tensor_desc *weight, const graft_tensor_desc *bias) {
   ocl_lines_head(head, &norm->lines, compute);
+  ocl_norm_values_head(head, norm, dtype, weight, bias);
+}
+
+void ocl_norm_values_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype, const graft_tensor_desc *weight,
+                          const graft_tensor_desc *bias) {
   ocl_text_add(head, "#define D %s\n%s%s%s", dtype->name, norm->kind == OCL_NORM_LAYER ? "#define ALONG\n" : "",
                weight ? "#define HAS_WEIGHT\n" : "", bias ? "#define HAS_BIAS\n" : "");
 }
@@ -89,6 +103,14 @@ static graft_status prepare(void *pointer, graft_device *device, const void *fro
   memo->compute = ocl_dtype_of(device, dtype->code == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
   ocl_norm norm = ocl_norm_of(device, call->call);
   ocl_text head = {0};
+  ocl_held held;
+  if (ocl_norm_is_held(device, &norm, memo->compute, &held)) {
+    ocl_held_head(&head, &held, memo->compute);
+    ocl_norm_values_head(&head, &norm, dtype, call->weight, call->bias);
+    ocl_text_add(&head, "#define D_STATISTIC %s\n", statistic->name);
+    graft_status status = ocl_kernel_make(&memo->kernel, device, &head, OCL_NORM_HELD_FILES, "forward");
+    return status == GRAFT_OK ? ocl_held_set(&memo->kernel, &held) : status;
+  }
   ocl_norm_head(&head, &norm, dtype, memo->compute, call->weight, call->bias);
   ocl_text_add(&head, "#define D_STATISTIC %s\n#define D_RUNNING %s\n%s%s", statistic->name, running->name,
                call->fixed ? "#define FIXED\n" : "", call->running_mean ? "#define UPDATES\n" : "");

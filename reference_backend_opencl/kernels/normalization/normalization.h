@@ -2,6 +2,7 @@
 #ifndef OCL_NORMALIZATION_H
 #define OCL_NORMALIZATION_H
 
+#include "kernels/core/held.h"
 #include "kernels/core/lines.h"
 #include "kernels/pointwise/pointwise.h"
 
@@ -64,5 +65,12 @@ graft_status ocl_norm_set(ocl_kernel *kernel, const ocl_norm *norm);
 /* The head of normalization.cl, but for the dtypes of statistics. */
 void ocl_norm_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype, const ocl_dtype *compute,
                    const graft_tensor_desc *weight, const graft_tensor_desc *bias);
+
+/* Layer norm's rows on a GPU, in registers where they fit: layer_held.cl. Its head is ocl_held_head's and the second's.
+ */
+#define OCL_NORM_HELD_FILES "core/held normalization/layer_held"
+bool ocl_norm_is_held(const graft_device *device, const ocl_norm *norm, const ocl_dtype *compute, ocl_held *held);
+void ocl_norm_values_head(ocl_text *head, const ocl_norm *norm, const ocl_dtype *dtype, const graft_tensor_desc *weight,
+                          const graft_tensor_desc *bias);
 
 #endif

@@ -51,6 +51,12 @@ static int64_t choose_vec(const pass *pass) {
   return vec;
 }
 
+/* Work-items of a row: two steps each, up to a warp; beyond, as many steps as are read at once. */
+static int64_t depth_of_row(const layout *l) {
+  const int64_t few = power_of_2(ocl_ceil_divide(l->steps, 2), SIDE_BY_SIDE);
+  return ocl_larger(few, power_of_2(ocl_ceil_divide(l->steps, l->at_once), LOCAL));
+}
+
 layout ocl_reduction_lay_team(const pass *pass) {
   const ocl_geometry *kept = &pass->kept, *reduced = &pass->reduced;
   layout l = {.vec = choose_vec(pass), .width = 1};
@@ -61,7 +67,7 @@ layout ocl_reduction_lay_team(const pass *pass) {
   if (pass->rows) {
     l.rest = l.steps % l.vec; /* 0 where there is more than one row: is_laid_for */
     l.steps /= l.vec;
-    l.depth = power_of_2(ocl_ceil_divide(l.steps, 2), LOCAL);
+    l.depth = depth_of_row(&l);
   } else {
     int64_t columns = ocl_ceil_divide(kept->size[0], l.vec);
     l.width = power_of_2(columns, SIDE_BY_SIDE);
@@ -75,7 +81,9 @@ layout ocl_reduction_lay_team(const pass *pass) {
 int64_t ocl_reduction_team_splits(const graft_device *device, const pass *pass) {
   const layout l = ocl_reduction_lay_team(pass);
   int64_t groups = ocl_ceil_divide(l.units * l.width * l.depth, LOCAL);
-  int64_t splits = GROUPS_A_UNIT * (int64_t)device->compute_units / groups, most = l.steps / (STEPS_LEAST * l.depth);
+  int64_t splits = GROUPS_A_UNIT * (int64_t)device->compute_units / groups;
+  const int64_t least = pass->rows ? ocl_larger(STEPS_LEAST, l.at_once) : STEPS_LEAST,
+                most = l.steps / (least * l.depth);
   if (splits > most) splits = most;
   return splits > 1 ? splits : 1;
 }

@@ -78,18 +78,10 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
 
 KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), CONST_PLACE(mask), lines space) {
   __local CT shared[LOCAL];
-  long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
-#if !defined(ROWS) && TOGETHER > 1
-  lines own = space; /* which work-items share: all of a group go on */
-  if (first >= last) own.size = 0;
-  first = min(first, space.units - 1);
-  last = first + 1;
-#else
-  const lines own = space;
-#endif
-  for (long unit = first; unit < last; unit++) {
+  const own_units own = units_of(space);
+  for (long unit = own.first; unit < own.last; unit++) {
     long start = unit_start(space, unit);
     line(POINTER(D_OUT, out) + start, CONST_POINTER(D_IN, a) + start,
-         CONST_POINTER(D_IN, b) + start, mask + offset_mask + start, own, unit_lanes(space, unit), shared);
+         CONST_POINTER(D_IN, b) + start, mask + offset_mask + start, own.space, unit_lanes(space, unit), shared);
   }
 }
