@@ -195,6 +195,53 @@ START_TEST(bounds_are_those_that_errors_name) {
 }
 END_TEST
 
+/* The numbers that an error names are told apart, and stand where they belong. */
+static const struct told {
+  const char *line, *says;
+} all_told[] = {
+    {"aten::histc f32[3] 4 2 inf", "from 2 to inf is no finite"},
+    {"aten::histc f32[3] 4 3 1", "min is 3, max is 1"},
+    {"aten::uniform f32[3] 3 1", "from 3 to 1 is no interval"},
+    {"aten::convolution f32[1,3,8,8] f32[4,3,3,3] _ [-1,1] [0,0] [1,1] false [0,0] 1",
+     "stride holds -1; expected at least 1"},
+    {"aten::convolution f32[1,5,8,8] f32[4,3,3,3] _ [1,1] [0,0] [1,1] false [0,0] 2",
+     "expects an input of 6 channels with groups 2"},
+    {"aten::convolution f32[1,3,2,9] f32[3,3,5,3] _ [1,1] [1,0] [1,1] false [0,0] 1",
+     "the window spans 5 and the padded input 4 in spatial dim 0"},
+    {"aten::im2col f32[1,2,2,3] [5,4] [1,1] [0,0] [1,1]", "no place in an image of 2 x 3"},
+    {"aten::max_pool2d_with_indices f32[1,2,8,8] [2,3] [1,1] [0,2]", "padding 2 is more than half of kernel size 3"},
+    {"aten::max_pool2d_with_indices f32[1,2,8,8] [2,2] [1,1] [-1,0]", "padding holds -1; expected at least 0"},
+    {"aten::avg_pool3d f32[1,2,8,3,8] [2,4,3]", "the kernel's size 4 is larger than the input's 3"},
+    {"aten::fractional_max_pool2d f32[1,2,7,9] [2,3] [6,8] f32[1,2,2]", "a kernel of 3 has no 8 places in a dim of 9"},
+    {"aten::unfold_backward f32[3,3] [5] 0 7 1", "size is 7; expected 0 to 5, the size of dim 0"},
+    {"aten::repeat f32[2,3] [4]", "repeats has 1 items; expected 2"},
+    {"prims::collapse f32[2,3,4] 2 1", "dims 2 to 1 are not an interval"},
+    {"aten::randint.low 5 3 [2]", "low is 5, high is 3; expected less"},
+    {"aten::rrelu_with_noise f32[3] f32[3] 0.5 0.25 true", "lower is 0.5 and upper 0.25"},
+    {"aten::fake_quantize_per_tensor_affine_cachemask f32[3] 0.5 0 7 3", "quant_min is 7 and quant_max 3"},
+    {"aten::fake_quantize_per_tensor_affine_cachemask f32[3] 0.5 9 1 7",
+     "zero_point is 9; expected one from quant_min 1 to quant_max 7"},
+    {"aten::native_group_norm f32[2,6,5] _ _ 2 6 5 4 1e-5", "6 channels can't be divided into 4 groups"},
+    {"aten::glu f32[2,3] 1", "dim 1 has 3 elements; expected an even number"},
+    {"aten::reflection_pad1d f32[2,5] [1,6]", "padding 1, 6 reaches past a dim of 5"},
+    {"aten::eye.m -2 3", "-2 rows and 3 columns"},
+    {"aten::tril_indices -2 3", "-2 rows and 3 columns"},
+    {"aten::arange.start_step 1 5 -2", "from 1 to 5 there is no way with step -2"},
+    {"aten::_fft_c2r c64[3,7] [1] 0 20", "last_dim_size is 20 and dim 1 of self c64[3,7] has 7 bins"},
+    {"aten::cat {f32[2,3];f32[2,4]} 0", "f32[2,3];f32[2,4]"},
+    {"aten::where.self bool[4] f32[3] 2", "number of"},
+    {"aten::bitwise_and.Tensor f32[3] 2", "number of"},
+    {"aten::topk f32[3,5] 7 1", "k is 7; expected 0 to 5"},
+    {"aten::sum.dim_IntList f32[2,3] [5]", "5"},
+    {"aten::_embedding_bag f32[5,3] i64[2] i64[1] false 1 false f32[2]", "mode is 1"},
+};
+
+START_TEST(errors_name_numbers_in_their_order) {
+  ck_assert_msg(call_of(all_told[_i].line, graft_device_reference(), NULL), "%s is taken", all_told[_i].line);
+  assert_says(all_told[_i].says);
+}
+END_TEST
+
 /* Ops whose PyTorch kernels take a given output of the result's own dtype alone; others cast into it. */
 static const char *const exact_outputs[] = {
     "aten::gather f32[3] 0 i64[3]",
@@ -562,6 +609,7 @@ int main(void) {
                               ONCE(no_op_has_no_name),
                               ONCE(unknown_texts_are_seen),
                               ONCE(an_ignored_index_passes),
+                              EACH(errors_name_numbers_in_their_order, ROWS(all_told)),
                               EACH(bounds_are_those_that_errors_name, ROWS(all_bounds)),
                               {0}};
   return run_suite("bad input", tests, (suite_options){.timeout_s = 240});

@@ -63,10 +63,12 @@ START_TEST(answers_are_the_drivers) {
   OK(query(GRAFT_DEVICE_NAME, text, sizeof text, &size));
   ck_assert_str_eq(text, name);
   ck_assert_uint_eq(size, strlen(name) + 1);
-  OK(query(GRAFT_DEVICE_VENDOR, text, sizeof text, NULL));
+  OK(query(GRAFT_DEVICE_VENDOR, text, sizeof text, &size));
   ck_assert_str_eq(text, vendor);
+  ck_assert_uint_eq(size, strlen(vendor) + 1);
   OK(query(GRAFT_DEVICE_DRIVER_VERSION, text, sizeof text, &size));
   ck_assert_str_eq(text, expected);
+  ck_assert_uint_eq(size, strlen(expected) + 1);
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_TOTAL_MEMORY), drivers_number(CL_DEVICE_GLOBAL_MEM_SIZE));
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_MAX_ALLOCATION), drivers_number(CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_COMPUTE_UNITS), drivers_number(CL_DEVICE_MAX_COMPUTE_UNITS));

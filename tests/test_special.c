@@ -200,11 +200,68 @@ START_TEST(reference_kernels_round_once) {
 }
 END_TEST
 
+/* One operation of f64 is C's own: by way of long double a few in ten thousand would be rounded twice. */
+enum { PAIRS = 1 << 16 };
+static double of_add(double a, double b) {
+  return a + b;
+}
+static double of_sub(double a, double b) {
+  return a - b;
+}
+static double of_mul(double a, double b) {
+  return a * b;
+}
+static double of_div(double a, double b) {
+  return a / b;
+}
+static double of_sqrt(double a, double b) {
+  (void)b;
+  return sqrt(a);
+}
+static double of_reciprocal(double a, double b) {
+  (void)b;
+  return 1 / a;
+}
+static const struct operation {
+  const char *op;
+  double (*expected)(double a, double b);
+  uint32_t inputs;
+} operations[] = {{"aten::add.Tensor", of_add, 2}, {"aten::sub.Tensor", of_sub, 2},
+                  {"aten::mul.Tensor", of_mul, 2}, {"aten::div.Tensor", of_div, 2},
+                  {"aten::sqrt", of_sqrt, 1},      {"aten::reciprocal", of_reciprocal, 1}};
+
+START_TEST(double_arithmetic_rounds_once) {
+  static double x[2][PAIRS], got[PAIRS];
+  const struct operation *of = &operations[_i];
+  const int64_t size = PAIRS;
+  uint64_t state = 1;
+  graft_value args[2];
+  graft_tensor *in[2] = {NULL, NULL}, *out = NULL;
+  for (int64_t i = 0; i < 2 * size; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    x[i % 2][i / 2] = ldexp((double)(state >> 11) * 0x1p-53 + 0.5, i % 2 ? -(int)(i % 11) : 0);
+  }
+  for (uint32_t i = 0; i < of->inputs; i++) {
+    OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 1, &size, x[i], &in[i]));
+    args[i] = (graft_value){GRAFT_VALUE_TENSOR, 0, {.tensor = in[i]}};
+  }
+  OK(graft_call(op_schema_find(of->op)->id, args, of->inputs, &out, 1));
+  OK(graft_tensor_to_host(out, got));
+  for (int64_t i = 0; i < size; i++)
+    ck_assert_msg(got[i] == of->expected(x[0][i], x[1][i]), "%s of %a, %a is %a, not %a", of->op, x[0][i], x[1][i],
+                  got[i], of->expected(x[0][i], x[1][i]));
+  graft_tensor_release(in[0]);
+  graft_tensor_release(in[1]);
+  graft_tensor_release(out);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(digamma_far_left_of_zero),
                               EACH(special_functions_round_once, ROWS(special_values)),
                               EACH(exponentials_of_small_and_large_matrices, ROWS(exponents)),
                               EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)),
+                              EACH(double_arithmetic_rounds_once, ROWS(operations)),
                               EACH(reference_kernels_round_once, ROWS(rounded_once)),
                               {0}};
   return run_suite("special", tests, (suite_options){0});

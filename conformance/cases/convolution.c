@@ -79,6 +79,12 @@ static const cf_op cf_convolution_ops[] = {
               "m T[1,40,11,10]+ T[1,16,21,19]+^ T[40,16,3,3]+^ [40] [2,2] [1,1] [1,1] false [0,0] 1 [1,1,0]",
               "m T[1,16,12,14]+^ T[1,24,6,7]+ T[24,16,3,3]+^ [16] [2,2] [1,1] [1,1] true [1,1] 1 [1,1,1]"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
+    /* So few infinities that some taps of a weight, beside the padding, meet none. */
+    {"aten::convolution_backward",
+     CF_TEXTS("m T[1,9,3,5]+^ T[1,7,3,5]+ T[9,7,3,3]+ _ [1,1] [1,1] [1,1] false [0,0] 1 [0,1,0]",
+              "m T[1,9,2,6]+^ T[1,7,3,13]+ T[9,7,3,2]+ _ [2,2] [1,0] [1,1] false [0,0] 1 [0,1,0]",
+              "m T[1,5,2,2,3]+^ T[1,3,3,2,3]+ T[5,3,2,3,3]+ _ [1,1,1] [0,1,1] [1,1,1] false [0,0,0] 1 [0,1,0]"),
+     CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_FLAT, CF_G_NONE},
     /* So along one dim alone, the outermost or the one in the middle. */
     {"aten::convolution",
      CF_TEXTS("m T[1,16,33,35]+ T[40,16,3,1]+^ _ [1,1] [1,0] [1,1] false [0,0] 1",
