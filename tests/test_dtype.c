@@ -8,6 +8,8 @@
 #include "graft/tensor.h"
 #include "suite.h"
 
+enum { LDBL_BYTES = 10 }; /* of a long double's 16 the rest is anything */
+
 START_TEST(numbers_names_and_sizes) {
   for (int i = 0; i < ABI_DTYPES; i++) {
     ck_assert_int_eq(dt_number(dtypes[i]), i);
@@ -191,6 +193,34 @@ START_TEST(complex_values) {
 }
 END_TEST
 
+/* Rows with gaps, of values that wrap, overflow, round, or are not numbers: what one element after the other gives. */
+START_TEST(rows_as_element_by_element) {
+  enum { COUNT = 9, MOST_BYTES = 32, APART = 3, STEP = 4 };
+  const graft_dtype dtype = _i < ABI_DTYPES ? dtypes[_i] : _i == ABI_DTYPES ? GRAFT_WIDE : GRAFT_WIDE_COMPLEX;
+  static const long double numbers[COUNT] = {0.0L, -0.0L, 1.7L, -300.5L, 70000.0L, 1e30L, NAN, -INFINITY, 0x1p-140L};
+  const int64_t bytes = APART * (int64_t)dt_bytes(dtype);
+  unsigned char row[COUNT * APART * MOST_BYTES], each[sizeof row];
+  for (int pairs = 0; pairs < 2; pairs++) {
+    long double re[COUNT * STEP] = {0}, im[COUNT * STEP] = {0}, got_re[COUNT * STEP], got_im[COUNT * STEP];
+    memset(row, 0x5a, sizeof row);
+    memset(each, 0x5a, sizeof each);
+    for (int i = 0; i < COUNT; i++) {
+      re[i * STEP] = numbers[i], im[i * STEP] = numbers[COUNT - 1 - i];
+      dt_store(dtype, each + i * bytes, (dt_value){numbers[i], pairs ? im[i * STEP] : 0});
+    }
+    dt_store_row(dtype, row, bytes, COUNT, (dt_parts){re, pairs ? im : NULL, STEP});
+    dt_load_row(dtype, row, bytes, COUNT, (dt_parts){got_re, pairs ? got_im : NULL, STEP});
+    if (dtype != GRAFT_WIDE && dtype != GRAFT_WIDE_COMPLEX) ck_assert_mem_eq(row, each, sizeof row);
+    for (int i = 0; i < COUNT; i++) {
+      const dt_value value = dt_load(dtype, each + i * bytes);
+      ck_assert_mem_eq(&got_re[i * STEP], &value.re, LDBL_BYTES);
+      if (pairs) ck_assert_mem_eq(&got_im[i * STEP], &value.im, LDBL_BYTES);
+      for (int64_t k = (int64_t)dt_bytes(dtype); k < bytes; k++) ck_assert_uint_eq(row[i * bytes + k], 0x5a);
+    }
+  }
+}
+END_TEST
+
 START_TEST(scalars_both_ways) {
   uint64_t big = UINT64_MAX;
   graft_scalar s = dt_item(GRAFT_U64, &big);
@@ -221,6 +251,7 @@ int main(void) {
                               ONCE(one_rounding_only),
                               ONCE(integers_are_exact_and_wrap),
                               ONCE(complex_values),
+                              EACH(rows_as_element_by_element, ABI_DTYPES + 2),
                               ONCE(scalars_both_ways),
                               {0}};
   return run_suite("dtype", tests, (suite_options){.timeout_s = 60});

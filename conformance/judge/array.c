@@ -23,7 +23,7 @@ void cf_array_free(cf_array *a) {
 void *cf_array_bytes(const cf_array *a, graft_dtype dtype) {
   uint64_t each = dt_bytes(dtype);
   unsigned char *bytes = calloc((size_t)a->numel + 1, each);
-  for (int64_t i = 0; bytes && i < a->numel; i++) dt_store(dtype, bytes + (uint64_t)i * each, a->v[i]);
+  if (bytes) dt_store_row(dtype, bytes, (int64_t)each, a->numel, dt_parts_of(a->v));
   return bytes;
 }
 
@@ -33,7 +33,7 @@ bool cf_array_read(cf_array *a, graft_tensor *tensor) {
   uint64_t each = dt_bytes(dtype);
   unsigned char *bytes = malloc((size_t)a->numel * each + 1);
   bool ok = bytes && graft_tensor_to_host(tensor, bytes) == GRAFT_OK;
-  for (int64_t i = 0; ok && i < a->numel; i++) a->v[i] = dt_load(dtype, bytes + (uint64_t)i * each);
+  if (ok) dt_load_row(dtype, bytes, (int64_t)each, a->numel, dt_parts_of(a->v));
   free(bytes);
   if (!ok) cf_array_free(a);
   return ok;

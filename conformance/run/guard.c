@@ -32,6 +32,17 @@ static int64_t cf_place(const graft_tensor *view, int64_t i) {
   return at + view->offset;
 }
 
+/* The elements of a view that follow one another with one step: all, or those of the last dim. */
+typedef struct cf_row {
+  int64_t count, step;
+} cf_row;
+
+static cf_row cf_row_of(const graft_tensor *view) {
+  const int32_t last = view->ndim - 1;
+  if (last < 0 || tns_is_contiguous(view->ndim, view->sizes, view->strides)) return (cf_row){view->numel, 1};
+  return (cf_row){view->sizes[last], view->strides[last]};
+}
+
 uint64_t cf_zone_bytes(const graft_rt_device *device) {
   if (mem_is_uncached()) return 0;
   return CF_ZONE_BYTES > device->alignment ? CF_ZONE_BYTES : device->alignment;
@@ -48,10 +59,13 @@ static graft_status cf_guard_make(graft_rt_device *device, graft_dtype dtype, in
   if (!g->image)
     return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for a tensor of %llu bytes", (unsigned long long)g->bytes);
   memset(g->image, poison, g->bytes);
-  graft_tensor shape = {.ndim = ndim, .offset = edge + offset};
+  graft_tensor shape = {.ndim = ndim, .offset = edge + offset, .numel = tns_numel(ndim, sizes)};
   for (int32_t d = 0; d < ndim; d++) shape.sizes[d] = sizes[d], shape.strides[d] = strides[d];
-  for (int64_t i = 0; values && i < values->numel; i++)
-    dt_store(dtype, g->image + (uint64_t)cf_place(&shape, i) * each, values->v[i]);
+  const cf_row row = cf_row_of(&shape);
+  for (int64_t i = 0; values && i < values->numel; i += row.count) {
+    unsigned char *to = g->image + (uint64_t)cf_place(&shape, i) * each;
+    dt_store_row(dtype, to, row.step * (int64_t)each, row.count, dt_parts_of(&values->v[i]));
+  }
   graft_status s = graft_tensor_from_host(device, dtype, 1, &total, g->image, &g->base);
   if (s == GRAFT_OK) s = tns_view(g->base, ndim, sizes, strides, edge + offset, &g->view);
   if (s != GRAFT_OK) cf_guard_free(g);
@@ -84,7 +98,11 @@ void cf_guard_free(cf_guarded *g) {
 /* One byte an element of the base: 1 where the view may have been written. */
 static unsigned char *cf_guard_mask(const cf_guarded *g) {
   unsigned char *mask = calloc(g->bytes / dt_bytes(g->view->dtype) + 1, 1);
-  for (int64_t i = 0; mask && i < g->view->numel; i++) mask[cf_place(g->view, i)] = 1;
+  const cf_row row = cf_row_of(g->view);
+  for (int64_t i = 0; mask && i < g->view->numel; i += row.count) {
+    const int64_t first = cf_place(g->view, i);
+    for (int64_t k = 0; k < row.count; k++) mask[first + k * row.step] = 1;
+  }
   return mask;
 }
 
@@ -99,7 +117,8 @@ bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, 
   unsigned char *now = malloc(g->bytes), *mask = may_write ? cf_guard_mask(g) : NULL;
   bool room = now && (mask || !may_write), ok = room && graft_tensor_to_host(g->base, now) == GRAFT_OK;
   if (!ok) snprintf(problem, capacity, "cannot be read back: %s", room ? graft_last_error() : "no host memory");
-  for (uint64_t i = 0; ok && i < g->bytes / each; i++) {
+  const bool same = ok && memcmp(now, g->image, g->bytes) == 0;
+  for (uint64_t i = 0; ok && !same && i < g->bytes / each; i++) {
     if ((mask && mask[i]) || memcmp(now + i * each, g->image + i * each, each) == 0) continue;
     long long at = (long long)i - (long long)g->view->offset;
     if (may_write)
@@ -119,7 +138,11 @@ bool cf_guard_check(const cf_guarded *g, bool may_write, unsigned char **after, 
 bool cf_guard_values(const cf_guarded *g, const unsigned char *image, cf_array *a) {
   uint64_t each = dt_bytes(g->view->dtype);
   if (!cf_array_new(a, g->view->dtype, g->view->ndim, g->view->sizes)) return false;
-  for (int64_t i = 0; i < a->numel; i++) a->v[i] = dt_load(a->dtype, image + (uint64_t)cf_place(g->view, i) * each);
+  const cf_row row = cf_row_of(g->view);
+  for (int64_t i = 0; i < a->numel; i += row.count) {
+    const unsigned char *from = image + (uint64_t)cf_place(g->view, i) * each;
+    dt_load_row(a->dtype, from, row.step * (int64_t)each, row.count, dt_parts_of(&a->v[i]));
+  }
   return true;
 }
 

@@ -31,7 +31,8 @@ graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, cf_prec
   uint64_t each = dt_bytes(dtype);
   unsigned char *bytes = calloc((size_t)a->numel + 1, each);
   if (!bytes) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the oracle's tensor");
-  for (int64_t i = 0; i < a->numel; i++)
+  if (transform == CF_AS_IS) dt_store_row(dtype, bytes, (int64_t)each, a->numel, dt_parts_of(a->v));
+  for (int64_t i = 0; transform != CF_AS_IS && i < a->numel; i++)
     dt_store(dtype, bytes + (uint64_t)i * each, cf_transformed(a->v[i], transform));
   graft_status s = graft_tensor_from_host(graft_device_reference(), dtype, a->ndim, a->sizes, bytes, tensor);
   free(bytes);

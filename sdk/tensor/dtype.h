@@ -47,6 +47,18 @@ typedef struct dt_value {
 } dt_value;
 dt_value dt_load(graft_dtype dtype, const void *element);
 void dt_store(graft_dtype dtype, void *element, dt_value value);
+/* A row of elements, each so many bytes behind the last, and their values, of which one lies `step` behind another. im
+ * may be NULL: it is not asked for, or 0. */
+typedef struct dt_parts {
+  long double *re, *im;
+  int64_t step;
+} dt_parts;
+void dt_load_row(graft_dtype dtype, const void *row, int64_t bytes, int64_t count, dt_parts to);
+void dt_store_row(graft_dtype dtype, void *row, int64_t bytes, int64_t count, dt_parts from);
+/* Values that lie one behind the other. */
+static inline dt_parts dt_parts_of(dt_value *values) {
+  return (dt_parts){&values->re, &values->im, sizeof *values / sizeof values->re};
+}
 /* The value rounded to a dtype and back. */
 long double dt_round(graft_dtype dtype, long double value);
 /* The largest finite number of a dtype; of a complex one, of its parts. */

@@ -111,8 +111,11 @@ typedef union raw_element {
   long double wide[2];
 } raw_element;
 
+/* Inlined where the dtype is a constant. */
+#define DT_INLINED static inline __attribute__((always_inline))
+
 /* clang-format off */
-dt_value dt_load(graft_dtype dtype, const void *element) {
+DT_INLINED dt_value load(graft_dtype dtype, const void *element) {
   raw_element raw;
   switch (dtype) {
     case GRAFT_BOOL: memcpy(&raw, element, 1); return (dt_value){raw.u8 != 0, 0};
@@ -138,7 +141,7 @@ dt_value dt_load(graft_dtype dtype, const void *element) {
   }
 }
 
-void dt_store(graft_dtype dtype, void *element, dt_value value) {
+DT_INLINED void store(graft_dtype dtype, void *element, dt_value value) {
   raw_element raw;
   switch (dtype) {
     case GRAFT_BOOL: raw.u8 = value.re != 0 || value.im != 0; memcpy(element, &raw, 1); return;
@@ -163,7 +166,63 @@ void dt_store(graft_dtype dtype, void *element, dt_value value) {
     default: return;
   }
 }
+
+/* A row of elements chooses once between the dtypes, and each has a loop of its own. */
+#define CASE(name, loop) case GRAFT_##name: loop(GRAFT_##name); return;
+#define LOOP_OF(dtype, loop) \
+  switch (dtype) { \
+    CASE(BOOL, loop) CASE(U8, loop) CASE(I8, loop) CASE(I16, loop) CASE(I32, loop) CASE(I64, loop) CASE(U16, loop) \
+    CASE(U32, loop) CASE(U64, loop) CASE(F16, loop) CASE(BF16, loop) CASE(F32, loop) CASE(F64, loop) CASE(C64, loop) \
+    CASE(C128, loop) CASE(F8_E4M3FN, loop) CASE(F8_E5M2, loop) CASE(WIDE_COMPLEX, loop) \
+    default: return; \
+  }
 /* clang-format on */
+
+dt_value dt_load(graft_dtype dtype, const void *element) {
+  return load(dtype, element);
+}
+
+void dt_store(graft_dtype dtype, void *element, dt_value value) {
+  store(dtype, element, value);
+}
+
+/* Nothing is converted, so bytes are copied: an x87 unit takes long to load and to store ten of them. */
+static void load_wide(const char *from, int64_t bytes, int64_t count, dt_parts to) {
+  for (int64_t i = 0; i < count; i++) memcpy(&to.re[i * to.step], from + i * bytes, sizeof *to.re);
+  for (int64_t i = 0; to.im && i < count; i++) to.im[i * to.step] = 0;
+}
+
+static void store_wide(char *to, int64_t bytes, int64_t count, dt_parts from) {
+  for (int64_t i = 0; i < count; i++) memcpy(to + i * bytes, &from.re[i * from.step], sizeof *from.re);
+}
+
+void dt_load_row(graft_dtype dtype, const void *row, int64_t bytes, int64_t count, dt_parts to) {
+  const char *from = row;
+  if (dtype == GRAFT_WIDE) {
+    load_wide(from, bytes, count, to);
+    return;
+  }
+#define LOAD(constant)                                       \
+  for (int64_t i = 0; i < count; i++) {                      \
+    const dt_value value = load(constant, from + i * bytes); \
+    to.re[i * to.step] = value.re;                           \
+    if (to.im) to.im[i * to.step] = value.im;                \
+  }
+  LOOP_OF(dtype, LOAD)
+}
+
+void dt_store_row(graft_dtype dtype, void *row, int64_t bytes, int64_t count, dt_parts from) {
+  char *to = row;
+  if (dtype == GRAFT_WIDE) {
+    store_wide(to, bytes, count, from);
+    return;
+  }
+#define STORE(constant)                                                                                        \
+  for (int64_t i = 0; i < count; i++) {                                                                        \
+    store(constant, to + i * bytes, (dt_value){from.re[i * from.step], from.im ? from.im[i * from.step] : 0}); \
+  }
+  LOOP_OF(dtype, STORE)
+}
 
 long double dt_largest(graft_dtype dtype) {
   switch (dt_real(dtype)) {

@@ -15,8 +15,13 @@ typedef struct grid {
   int64_t coarse, fine, taps;                            /* positions */
   int64_t *fine_at;                                      /* [coarse][taps]: the position seen, or -1 in the padding */
   int64_t *coarse_at;                                    /* [fine][taps]: the position that sees it so, or -1 */
-  ref_array x, y;                                        /* the factors of one sum */
+  /* The terms of sums that a group's channels have in common: the factor that they share, where the other one lies for
+   * the first of these channels, and those others for some of them, `longest` each. */
+  int64_t longest, *other;
+  ref_array x, y;
 } grid;
+
+enum { TOGETHER = 4 };
 
 typedef struct windows {
   const int64_t *coarse, *fine, *taps, *stride, *padding, *dilation;
@@ -44,6 +49,7 @@ static int64_t position(const grid *g, const windows *w, int64_t coarse, int64_t
 static void grid_free(grid *g) {
   free(g->fine_at);
   free(g->coarse_at);
+  free(g->other);
   ref_free(&g->x);
   ref_free(&g->y);
 }
@@ -76,10 +82,11 @@ static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const gr
   g->fine_at = ref_zeros(g->coarse * g->taps, sizeof *g->fine_at);
   g->coarse_at = ref_zeros(g->fine * g->taps, sizeof *g->coarse_at);
   int64_t longest = (g->fine_channels > g->coarse_channels ? g->fine_channels : g->coarse_channels) * g->taps;
-  if (g->batch * g->coarse > longest) longest = g->batch * g->coarse;
-  g->x = ref_new(longest, false);
-  g->y = ref_new(longest, false);
-  if (!g->fine_at || !g->coarse_at || !g->x.re || !g->y.re) {
+  g->longest = g->batch * g->coarse > longest ? g->batch * g->coarse : longest;
+  g->other = ref_zeros(g->longest, sizeof *g->other);
+  g->x = ref_new(g->longest, false);
+  g->y = ref_new(g->longest * TOGETHER, false);
+  if (!g->fine_at || !g->coarse_at || !g->other || !g->x.re || !g->y.re) {
     grid_free(g);
     return ref_no_memory();
   }
@@ -91,65 +98,87 @@ static graft_status grid_make(grid *g, const graft_tensor_desc *coarse, const gr
  * c, f and w are dense: [batch, groups * coarse_channels, coarse], [batch, groups * fine_channels, fine] and
  * [groups * coarse_channels, fine_channels, taps]. */
 
-static const ref_real *plane(const grid *g, const ref_array *a, int64_t n, int64_t channels, int64_t channel,
-                             int64_t size) {
-  return a->re + ((n * g->groups * channels) + channel) * size;
+/* The first element of a channel. */
+static int64_t plane(const grid *g, int64_t n, int64_t channels, int64_t channel, int64_t size) {
+  return (n * g->groups * channels + channel) * size;
 }
 
-/* Appends a pair of factors. Copied as bytes: an x87 unit takes long to load and to store ten of them. */
-static inline int64_t pair(grid *g, int64_t terms, const ref_real *x, const ref_real *y) {
-  memcpy(&g->x.re[terms], x, sizeof *x);
-  memcpy(&g->y.re[terms], y, sizeof *y);
+/* Copied as bytes: an x87 unit takes long to load and to store ten of them. */
+static inline void take(ref_real *to, const ref_real *from) {
+  memcpy(to, from, sizeof *to);
+}
+
+/* Appends a term. */
+static inline int64_t term(grid *g, int64_t terms, const ref_real *x, int64_t other) {
+  take(&g->x.re[terms], x);
+  g->other[terms] = other;
   return terms + 1;
 }
 
+/* One sum for each of so many channels: their factors lie `next` apart in `others`, their sums `step` apart. */
+typedef struct channels {
+  int64_t count, next, step;
+} channels;
+
+static void sum_terms(grid *g, graft_dtype dtype, int64_t terms, const ref_array *others, channels all, ref_real *to) {
+  for (int64_t first = 0; first < all.count; first += TOGETHER) {
+    const int64_t count = all.count - first < TOGETHER ? all.count - first : TOGETHER;
+    ref_real sums[TOGETHER];
+    for (int64_t c = 0; c < count; c++) {
+      const ref_real *from = others->re + (first + c) * all.next;
+      for (int64_t i = 0; i < terms; i++) take(&g->y.re[c * g->longest + i], &from[g->other[i]]);
+    }
+    ref_dots(dtype, g->x.re, 1, (ref_factors){g->y.re, 1, g->longest, count}, terms, sums);
+    for (int64_t c = 0; c < count; c++) to[(first + c) * all.step] = sums[c];
+  }
+}
+
 static void sum_to_coarse(grid *g, graft_dtype dtype, const ref_array *f, const ref_array *w, ref_array *c) {
-  int64_t all = g->groups * g->coarse_channels;
-  for (int64_t i = 0; i < c->count; i++) {
-    int64_t o = i % g->coarse, cc = i / g->coarse % all, n = i / g->coarse / all, terms = 0;
-    int64_t first = cc / g->coarse_channels * g->fine_channels;
+  const channels all = {g->coarse_channels, g->fine_channels * g->taps, g->coarse};
+  for (int64_t i = 0; i < g->batch * g->groups * g->coarse; i++) {
+    int64_t o = i % g->coarse, group = i / g->coarse % g->groups, n = i / g->coarse / g->groups, terms = 0;
+    int64_t to = group * g->coarse_channels, from = group * g->fine_channels;
     for (int64_t cf = 0; cf < g->fine_channels; cf++) {
-      const ref_real *seen = plane(g, f, n, g->fine_channels, first + cf, g->fine);
-      const ref_real *taps = w->re + (cc * g->fine_channels + cf) * g->taps;
+      const ref_real *seen = f->re + plane(g, n, g->fine_channels, from + cf, g->fine);
       for (int64_t k = 0; k < g->taps; k++) {
         int64_t at = g->fine_at[o * g->taps + k];
-        if (at >= 0) terms = pair(g, terms, &seen[at], &taps[k]);
+        if (at >= 0) terms = term(g, terms, &seen[at], (to * g->fine_channels + cf) * g->taps + k);
       }
     }
-    c->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+    sum_terms(g, dtype, terms, w, all, c->re + plane(g, n, g->coarse_channels, to, g->coarse) + o);
   }
 }
 
 static void sum_to_fine(grid *g, graft_dtype dtype, const ref_array *c, const ref_array *w, ref_array *f) {
-  int64_t all = g->groups * g->fine_channels;
-  for (int64_t i = 0; i < f->count; i++) {
-    int64_t at = i % g->fine, cf = i / g->fine % all, n = i / g->fine / all, terms = 0;
-    int64_t first = cf / g->fine_channels * g->coarse_channels;
+  const channels all = {g->fine_channels, g->taps, g->fine};
+  for (int64_t i = 0; i < g->batch * g->groups * g->fine; i++) {
+    int64_t at = i % g->fine, group = i / g->fine % g->groups, n = i / g->fine / g->groups, terms = 0;
+    int64_t first = group * g->coarse_channels;
     for (int64_t cc = first; cc < first + g->coarse_channels; cc++) {
-      const ref_real *from = plane(g, c, n, g->coarse_channels, cc, g->coarse);
-      const ref_real *taps = w->re + (cc * g->fine_channels + cf % g->fine_channels) * g->taps;
+      const ref_real *from = c->re + plane(g, n, g->coarse_channels, cc, g->coarse);
       for (int64_t k = 0; k < g->taps; k++) {
         int64_t o = g->coarse_at[at * g->taps + k];
-        if (o >= 0) terms = pair(g, terms, &from[o], &taps[k]);
+        if (o >= 0) terms = term(g, terms, &from[o], cc * g->fine_channels * g->taps + k);
       }
     }
-    f->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+    sum_terms(g, dtype, terms, w, all, f->re + plane(g, n, g->fine_channels, group * g->fine_channels, g->fine) + at);
   }
 }
 
 static void sum_to_taps(grid *g, graft_dtype dtype, const ref_array *c, const ref_array *f, ref_array *w) {
-  for (int64_t i = 0; i < w->count; i++) {
-    int64_t k = i % g->taps, cf = i / g->taps % g->fine_channels, cc = i / g->taps / g->fine_channels, terms = 0;
-    int64_t seen_channel = cc / g->coarse_channels * g->fine_channels + cf;
+  const channels all = {g->coarse_channels, g->coarse, g->fine_channels * g->taps};
+  for (int64_t i = 0; i < g->groups * g->fine_channels * g->taps; i++) {
+    int64_t k = i % g->taps, cf = i / g->taps % g->fine_channels, group = i / g->taps / g->fine_channels, terms = 0;
+    int64_t first = group * g->coarse_channels;
     for (int64_t n = 0; n < g->batch; n++) {
-      const ref_real *from = plane(g, c, n, g->coarse_channels, cc, g->coarse);
-      const ref_real *seen = plane(g, f, n, g->fine_channels, seen_channel, g->fine);
+      int64_t from = plane(g, n, g->coarse_channels, first, g->coarse);
+      const ref_real *seen = f->re + plane(g, n, g->fine_channels, group * g->fine_channels + cf, g->fine);
       for (int64_t o = 0; o < g->coarse; o++) {
         int64_t at = g->fine_at[o * g->taps + k];
-        if (at >= 0) terms = pair(g, terms, &from[o], &seen[at]);
+        if (at >= 0) terms = term(g, terms, &seen[at], from + o);
       }
     }
-    w->re[i] = ref_dot(dtype, g->x.re, 1, g->y.re, 1, terms);
+    sum_terms(g, dtype, terms, c, all, w->re + (first * g->fine_channels + cf) * g->taps + k);
   }
 }
 

@@ -53,20 +53,31 @@ void ref_free(ref_array *a) {
   *a = (ref_array){0};
 }
 
-/* Visits a strided tensor's elements in row-major order. */
+/* Visits a strided tensor's rows in row-major order. A row is what one step leads through: the last dim, and those
+ * before it that it follows without a gap. */
 typedef struct walker {
   const graft_tensor_desc *d;
   char *at;
   int64_t index[REF_MAX_DIMS];
-  int64_t bytes;
+  int64_t bytes; /* of an element */
+  int64_t row, step;
+  int32_t outer; /* the dims that are no part of a row */
 } walker;
 
 static walker walk(const graft_tensor_desc *d) {
-  return (walker){.d = d, .at = ref_data(d), .bytes = (int64_t)dt_bytes(d->dl.dtype)};
+  walker w = {.d = d, .at = ref_data(d), .bytes = (int64_t)dt_bytes(d->dl.dtype), .row = 1, .outer = d->dl.ndim};
+  for (; w.outer > 0; w.outer--) {
+    int64_t size = d->dl.shape[w.outer - 1], stride = d->dl.strides[w.outer - 1];
+    if (size == 1) continue;
+    if (w.row != 1 && stride != w.step * w.row) break;
+    if (w.row == 1) w.step = stride;
+    w.row *= size;
+  }
+  return w;
 }
 
-static void step(walker *w) {
-  for (int32_t i = w->d->dl.ndim - 1; i >= 0; i--) {
+static void next_row(walker *w) {
+  for (int32_t i = w->outer - 1; i >= 0; i--) {
     w->at += w->d->dl.strides[i] * w->bytes;
     if (++w->index[i] < w->d->dl.shape[i]) return;
     w->at -= w->d->dl.strides[i] * w->bytes * w->d->dl.shape[i];
@@ -74,14 +85,16 @@ static void step(walker *w) {
   }
 }
 
+static dt_parts parts_from(const ref_array *a, int64_t i) {
+  return (dt_parts){&a->re[i], a->im ? &a->im[i] : NULL, 1};
+}
+
 ref_array ref_read(const graft_tensor_desc *d) {
   if (!d) return (ref_array){0};
   ref_array a = ref_new(ref_numel(d), dt_is_complex(d->dl.dtype));
   walker w = walk(d);
-  for (int64_t i = 0; a.re && i < a.count; i++, step(&w)) {
-    dt_value value = dt_load(d->dl.dtype, w.at);
-    a.re[i] = value.re;
-    if (a.im) a.im[i] = value.im;
+  for (int64_t i = 0; a.re && i < a.count; i += w.row, next_row(&w)) {
+    dt_load_row(d->dl.dtype, w.at, w.step * w.bytes, w.row, parts_from(&a, i));
   }
   return a;
 }
@@ -89,8 +102,9 @@ ref_array ref_read(const graft_tensor_desc *d) {
 void ref_write(const graft_tensor_desc *d, const ref_array *values) {
   if (!d) return;
   walker w = walk(d);
-  for (int64_t i = 0; i < values->count; i++, step(&w)) {
-    dt_store(d->dl.dtype, w.at, (dt_value){values->re[i], values->im ? values->im[i] : 0});
+  for (int64_t i = 0; i < values->count; i += w.row, next_row(&w)) {
+    int64_t count = w.row < values->count - i ? w.row : values->count - i;
+    dt_store_row(d->dl.dtype, w.at, w.step * w.bytes, count, parts_from(values, i));
   }
 }
 
@@ -200,11 +214,18 @@ static inline ref_real product_of(unsigned mode, graft_dtype accumulator, ref_re
   return mode & REF_NO_FMA ? narrow(accumulator, x * y) : x * y;
 }
 
+/* A sum of products at work: so many of them are in it. */
+typedef struct dot_sum {
+  ref_real sum;
+  int64_t done;
+} dot_sum;
+
 /* Where it is called `mode` is known: the loop without rounding takes most of the suite's time. */
-static inline ref_real dot(unsigned mode, graft_dtype accumulator, const ref_real *x, int64_t xs, const ref_real *y,
-                           int64_t ys, int64_t count) {
-  ref_real sum = 0;
-  int64_t i = 0;
+static inline __attribute__((always_inline)) ref_real dot(unsigned mode, graft_dtype accumulator, dot_sum from,
+                                                          const ref_real *x, int64_t xs, const ref_real *y, int64_t ys,
+                                                          int64_t count) {
+  ref_real sum = from.sum;
+  int64_t i = from.done;
   while (i < count && isfinite(sum)) {
     const int64_t end = count - i < LOOKED_AT ? count : i + LOOKED_AT;
     for (; i < end; i++) {
@@ -223,10 +244,56 @@ ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_rea
   if (dt_is_integral(dtype, false)) return integer_dot(dtype, x, xs, y, ys, count);
   reverse(&x, &xs, count);
   reverse(&y, &ys, count);
-  if (!(ref_mode & REF_NARROW)) return dot(REF_WIDE, dtype, x, xs, y, ys, count);
+  const dot_sum none = {0, 0};
+  if (!(ref_mode & REF_NARROW)) return dot(REF_WIDE, dtype, none, x, xs, y, ys, count);
   const graft_dtype accumulator = dt_accumulate(dtype);
-  if (!(ref_mode & REF_NO_FMA)) return dot(REF_NARROW, accumulator, x, xs, y, ys, count);
-  return dot(REF_NARROW | REF_NO_FMA, accumulator, x, xs, y, ys, count);
+  if (!(ref_mode & REF_NO_FMA)) return dot(REF_NARROW, accumulator, none, x, xs, y, ys, count);
+  return dot(REF_NARROW | REF_NO_FMA, accumulator, none, x, xs, y, ys, count);
+}
+
+enum { DOTS = 4 };
+
+/* Several sums at once, in the order of each: one alone waits for each of its additions. */
+static inline __attribute__((always_inline)) void dots(unsigned mode, graft_dtype accumulator, const ref_real *x,
+                                                       int64_t xs, const ref_factors *y, int64_t count,
+                                                       ref_real sums[DOTS]) {
+  ref_real a = 0, b = 0, c = 0, d = 0;
+  int64_t i = 0;
+  while (i < count && isfinite(a) && isfinite(b) && isfinite(c) && isfinite(d)) {
+    const int64_t end = count - i < LOOKED_AT ? count : i + LOOKED_AT;
+    for (; i < end; i++) {
+      const ref_real factor = x[i * xs], *at = y->at + i * y->step;
+      a += product_of(mode, accumulator, factor, at[0]);
+      b += product_of(mode, accumulator, factor, at[y->next]);
+      c += product_of(mode, accumulator, factor, at[2 * y->next]);
+      d += product_of(mode, accumulator, factor, at[3 * y->next]);
+      if (!(mode & REF_NARROW)) continue;
+      a = narrow(accumulator, a), b = narrow(accumulator, b);
+      c = narrow(accumulator, c), d = narrow(accumulator, d);
+    }
+  }
+  const ref_real so_far[DOTS] = {a, b, c, d};
+  for (int k = 0; k < DOTS; k++)
+    sums[k] = dot(mode, accumulator, (dot_sum){so_far[k], i}, x, xs, y->at + k * y->next, y->step, count);
+}
+
+void ref_dots(graft_dtype dtype, const ref_real *x, int64_t xs, ref_factors y, int64_t count, ref_real *sums) {
+  const ref_real *first = x;
+  const int64_t forward = xs;
+  const graft_dtype accumulator = dt_accumulate(dtype);
+  int64_t i = 0;
+  reverse(&x, &xs, count);
+  for (; !dt_is_integral(dtype, false) && i + DOTS <= y.count; i += DOTS) {
+    ref_factors four = {y.at + i * y.next, y.step, y.next, DOTS};
+    reverse(&four.at, &four.step, count);
+    if (!(ref_mode & REF_NARROW))
+      dots(REF_WIDE, dtype, x, xs, &four, count, &sums[i]);
+    else if (!(ref_mode & REF_NO_FMA))
+      dots(REF_NARROW, accumulator, x, xs, &four, count, &sums[i]);
+    else
+      dots(REF_NARROW | REF_NO_FMA, accumulator, x, xs, &four, count, &sums[i]);
+  }
+  for (; i < y.count; i++) sums[i] = ref_dot(dtype, first, forward, y.at + i * y.next, y.step, count);
 }
 
 /* --- Philox --- */

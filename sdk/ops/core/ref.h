@@ -77,6 +77,12 @@ extern _Thread_local unsigned ref_mode;
 /* Sum of x[i * step], and of x[i*xs] * y[i*ys], for values of `dtype`. */
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count);
 ref_real ref_dot(graft_dtype dtype, const ref_real *x, int64_t xs, const ref_real *y, int64_t ys, int64_t count);
+/* What ref_dot gives of x and each of several y, of which one begins `next` behind another. */
+typedef struct ref_factors {
+  const ref_real *at;
+  int64_t step, next, count;
+} ref_factors;
+void ref_dots(graft_dtype dtype, const ref_real *x, int64_t xs, ref_factors y, int64_t count, ref_real *sums);
 
 static inline void ref_add(graft_dtype dtype, ref_real *sum, ref_real value) {
   *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);

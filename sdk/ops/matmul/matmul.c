@@ -172,10 +172,10 @@ typedef struct product {
 static void multiply(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const ref_array *a, int64_t a0,
                      const ref_array *b, int64_t b0, ref_array *out, int64_t out0) {
   for (int64_t i = 0; i < n; i++) {
-    for (int64_t j = 0; j < m; j++) {
+    const ref_factors columns = {b->re + b0, m, 1, m};
+    ref_dots(dtype, a->re + a0 + i * k, 1, columns, k, out->re + out0 + i * m);
+    for (int64_t j = 0; out->im && j < m; j++) {
       int64_t row = a0 + i * k, column = b0 + j, at = out0 + i * m + j;
-      out->re[at] = ref_dot(dtype, a->re + row, 1, b->re + column, m, k);
-      if (!out->im) continue;
       out->re[at] -= ref_dot(dtype, a->im + row, 1, b->im + column, m, k);
       out->im[at] =
           ref_dot(dtype, a->re + row, 1, b->im + column, m, k) + ref_dot(dtype, a->im + row, 1, b->re + column, m, k);

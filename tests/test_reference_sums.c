@@ -1,0 +1,55 @@
+/* The reference kernels' sums of products: several at once are what each is alone, to the bit, in whatever way they are
+ * accumulated. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/core/ref.h"
+#include "suite.h"
+
+enum { MOST_TERMS = 19, ROWS_OF_Y = 7, STEP = 2, NEXT = MOST_TERMS * STEP + 1, NUMBER_BYTES = 10 };
+
+static const unsigned modes[] = {REF_WIDE, REF_REVERSED, REF_NARROW, REF_NARROW | REF_REVERSED,
+                                 REF_NARROW | REF_NO_FMA};
+static const graft_dtype summed[] = {GRAFT_WIDE, GRAFT_F64, GRAFT_F32, GRAFT_BF16, GRAFT_I64};
+
+/* Numbers whose sums are rounded, and differ by their order. */
+static ref_real number(graft_dtype dtype, int64_t i) {
+  return dt_is_integral(dtype, false) ? (ref_real)(i * i * 0x12345 - 77) : sinl((ref_real)i) * (i % 3 ? 1e6L : 1);
+}
+
+static void check_all(graft_dtype dtype, const ref_real *x, const ref_real *y, int64_t terms) {
+  for (int64_t count = 0; count <= ROWS_OF_Y; count++) {
+    ref_real sums[ROWS_OF_Y + 1] = {0};
+    sums[count] = 42;
+    ref_dots(dtype, x, STEP, (ref_factors){y, STEP, NEXT, count}, terms, sums);
+    for (int64_t k = 0; k < count; k++) {
+      const ref_real alone = ref_dot(dtype, x, STEP, y + k * NEXT, STEP, terms);
+      ck_assert_msg(memcmp(&alone, &sums[k], NUMBER_BYTES) == 0, "%lld terms, sum %lld of %lld: %La, not %La",
+                    (long long)terms, (long long)k, (long long)count, sums[k], alone);
+    }
+    ck_assert(sums[count] == 42);
+  }
+}
+
+START_TEST(several_at_once) {
+  ref_real x[NEXT], y[ROWS_OF_Y * NEXT];
+  for (size_t d = 0; d < sizeof summed / sizeof *summed; d++) {
+    for (int64_t i = 0; i < NEXT; i++) x[i] = number(summed[d], i);
+    for (int64_t i = 0; i < ROWS_OF_Y * NEXT; i++) y[i] = number(summed[d], 3 * i + 5);
+    ref_mode = modes[_i];
+    for (int64_t terms = 0; terms <= MOST_TERMS; terms++) check_all(summed[d], x, y, terms);
+    if (dt_is_integral(summed[d], false)) continue;
+    y[2 * NEXT + 4 * STEP] = INFINITY; /* in one of them, from the first look at it on */
+    y[5 * NEXT + 9 * STEP] = NAN;
+    check_all(summed[d], x, y, MOST_TERMS);
+    y[2 * NEXT + 12 * STEP] = -INFINITY;
+    check_all(summed[d], x, y, MOST_TERMS);
+  }
+  ref_mode = REF_WIDE;
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(several_at_once, ROWS(modes)), {0}};
+  return run_suite("reference_sums", tests, (suite_options){0});
+}
