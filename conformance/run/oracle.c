@@ -24,6 +24,21 @@ static dt_value cf_transformed(dt_value v, cf_transform transform) {
   return v;
 }
 
+static void cf_store_transformed(const cf_array *a, cf_transform transform, graft_dtype dtype, unsigned char *bytes) {
+  enum { TOGETHER = 64 };
+  const int64_t each = (int64_t)dt_bytes(dtype);
+  dt_value some[TOGETHER];
+  if (transform == CF_AS_IS) {
+    dt_store_row(dtype, bytes, each, a->numel, dt_parts_of(a->v));
+    return;
+  }
+  for (int64_t from = 0, count; from < a->numel; from += count) {
+    count = a->numel - from < TOGETHER ? a->numel - from : TOGETHER;
+    for (int64_t i = 0; i < count; i++) some[i] = cf_transformed(a->v[from + i], transform);
+    dt_store_row(dtype, bytes + from * each, each, count, dt_parts_of(some));
+  }
+}
+
 graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, cf_precision precision,
                               graft_tensor **tensor) {
   graft_dtype dtype = precision.native ? a->dtype : cf_wide_of(a->dtype, precision);
@@ -31,9 +46,7 @@ graft_status cf_oracle_tensor(const cf_array *a, cf_transform transform, cf_prec
   uint64_t each = dt_bytes(dtype);
   unsigned char *bytes = calloc((size_t)a->numel + 1, each);
   if (!bytes) return err_set(GRAFT_OUT_OF_MEMORY, "no host memory for the oracle's tensor");
-  if (transform == CF_AS_IS) dt_store_row(dtype, bytes, (int64_t)each, a->numel, dt_parts_of(a->v));
-  for (int64_t i = 0; transform != CF_AS_IS && i < a->numel; i++)
-    dt_store(dtype, bytes + (uint64_t)i * each, cf_transformed(a->v[i], transform));
+  cf_store_transformed(a, transform, dtype, bytes);
   graft_status s = graft_tensor_from_host(graft_device_reference(), dtype, a->ndim, a->sizes, bytes, tensor);
   free(bytes);
   return s;
