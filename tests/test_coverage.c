@@ -359,7 +359,7 @@ static bool takes_values(const op_call *call) {
   return false;
 }
 
-/* Ops whose rounding cases in a half type have a rule that names no dtype to compute in: by row of the schema table. */
+/* Ops with cases in a half type whose rule names no dtype to compute in: by row of the schema table. */
 static bool unnamed[OPS];
 
 static bool note_compute(void *context, const cf_case *c, const char *id) {
@@ -370,9 +370,9 @@ static bool note_compute(void *context, const cf_case *c, const char *id) {
   size_t count;
   (void)context, (void)id;
   if (c->mode != CF_FORWARD || c->dtype != GRAFT_BF16 || !cf_call_open(c, &call)) return true;
-  const bool rounds = call.op->rule.klass != CF_EXACT && call.op->rule.klass != CF_PERMUTED;
+  const bool widens = !(op_def_of(call.text.schema->id)->flags & OP_NO_WIDEN);
   txt_call *text = &call.text;
-  if (rounds && !unnamed[text->schema - op_schema_all(&count)] &&
+  if (widens && !unnamed[text->schema - op_schema_all(&count)] &&
       !txt_make(text, graft_device_reference(), NULL, NULL) &&
       !dsp_infer(&made, text->schema, text->args, text->schema->nargs))
     unnamed[text->schema - op_schema_all(&count)] = !made.compute && takes_values(&made);
@@ -382,7 +382,7 @@ static bool note_compute(void *context, const cf_case *c, const char *id) {
 }
 
 /* A half type is computed in f32 where a device has no slot for it: for that its rule has to say that it is one. */
-START_TEST(what_rounds_says_in_which_dtype) {
+START_TEST(what_is_widened_says_in_which_dtype) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
   const cf_selection mustpass = {.level = CF_MUSTPASS};
@@ -402,7 +402,7 @@ int main(void) {
                               ONCE(arguments_come_in_all_their_kinds),
                               ONCE(index_arguments_have_a_range),
                               ONCE(index_arguments_have_a_range_case),
-                              ONCE(what_rounds_says_in_which_dtype),
+                              ONCE(what_is_widened_says_in_which_dtype),
                               {0}};
   return run_suite("coverage", tests, (suite_options){.timeout_s = 100});
 }

@@ -28,6 +28,12 @@ says 3 '^0 ops served: 0 passed; [0-9]+ cases by fallback' --level mustpass --op
 says 0 'ops served: [0-9]+ passed' --family sorting --dtype f32
 says 0 'ops served: [0-9]+ passed' --op aten.scatter_add,aten.linalg_qr,aten.linalg_cholesky_ex,aten.linalg_lu_factor_ex
 
+# And of f64 and complex numbers of it, which take twice and four times as much.
+export GRAFT_SMALL_F64=1
+says 0 '^7 ops served: [0-9]+ passed' --level mustpass --grad no --dtype f64,c128 \
+  --op aten.mm,aten.bmm,aten.cholesky_solve,aten.linalg_solve_triangular,aten.linalg_qr,aten.linalg_cholesky_ex,aten.linalg_lu_factor_ex
+unset GRAFT_SMALL_F64
+
 # Groups that are too small for the kernels for GPUs.
 export GRAFT_SMALL_GROUP=64
 says 0 'work-groups have at most 64 work-items: kernels for CPUs run' --op aten.relu,aten.sum.dim_IntList --dtype f32

@@ -1,7 +1,7 @@
 /* Stands between the OpenCL backend and the loader (LD_PRELOAD), and makes every device a GPU that has the least that
  * OpenCL 1.2 asks of one: no f64, 32 KiB of local memory, 1024 bytes of arguments, 128 MiB a buffer. What goes beyond
- * is refused as such a device would. GRAFT_SMALL_GROUP: work-items of a group, 256 if it is not set. For
- * tests/test_small_device.sh. */
+ * is refused as such a device would. GRAFT_SMALL_GROUP: work-items of a group, 256 if it is not set. GRAFT_SMALL_F64:
+ * f64 is there, whose tiles take twice as much. For tests/test_small_device.sh. */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -33,7 +33,7 @@ SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capa
   REAL(clGetDeviceInfo, real);
   cl_int error = real(device, key, capacity, value, size);
   if (error != CL_SUCCESS || !value) return error;
-  if (key == CL_DEVICE_EXTENSIONS) hide(value, "cl_khr_fp64");
+  if (key == CL_DEVICE_EXTENSIONS && !getenv("GRAFT_SMALL_F64")) hide(value, "cl_khr_fp64");
   if (key == CL_DEVICE_TYPE) *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
   if (key == CL_DEVICE_MAX_WORK_GROUP_SIZE) *(size_t *)value = group();
   if (key == CL_DEVICE_LOCAL_MEM_SIZE) *(cl_ulong *)value = LOCAL_BYTES;

@@ -70,8 +70,10 @@ static ocl_tile cpu_tile(const graft_device *device, bool complex, bool wide) {
   return t;
 }
 
-/* 64 x 64, or 128 x 128 of 4-byte numbers where there are enough such tiles for all of the machine. */
-static ocl_tile gpu_tile(const graft_device *device, bool complex, bool wide, const ocl_matrix *out) {
+/* 64 x 64, or 128 x 128 of 4-byte numbers where there are enough such tiles for all of the machine. Of numbers of 16
+ * bytes 32 x 32 where the strips of larger ones have no room in local memory. */
+static ocl_tile gpu_tile(const graft_device *device, const ocl_dtype *compute, bool wide, const ocl_matrix *out) {
+  const bool complex = compute->class == OCL_CLASS_COMPLEX;
   ocl_tile t;
   t.vec = complex ? 1 : wide ? 2 : 4;
   t.v = 4 / t.vec;
@@ -79,6 +81,8 @@ static ocl_tile gpu_tile(const graft_device *device, bool complex, bool wide, co
   int64_t large = 2 * t.m,
           count = ocl_ceil_divide(out->rows, large) * ocl_ceil_divide(out->columns, large) * out->batches;
   if (t.vec == 4 && count >= (int64_t)device->compute_units) t.v *= 2, t.m = t.n = large;
+  const cl_ulong strips = 2 * (cl_ulong)(STRIP * (t.m + t.vec)) * compute->bytes;
+  if (complex && strips > device->local_bytes) t.v /= 2, t.m /= 2, t.n /= 2;
   return t;
 }
 
@@ -93,7 +97,7 @@ static ocl_tile small_tile(ocl_tile t) {
 static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute, const ocl_matrix *out) {
   bool complex = compute->class == OCL_CLASS_COMPLEX;
   bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
-  return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, complex, wide, out);
+  return device->is_cpu ? cpu_tile(device, complex, wide) : gpu_tile(device, compute, wide, out);
 }
 
 static graft_status make_kernels(ocl_product *memo, graft_device *device, const ocl_operands *call,
