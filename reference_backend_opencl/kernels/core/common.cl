@@ -41,6 +41,14 @@
  * and work-groups on several threads then share it. */
 #define INLINED __attribute__((always_inline))
 
+/* An array that a work-group shares, one place for each work-item. One that is alone asks nobody, and gets none: PoCL 5
+ * aborts where a kernel's local array is of no use once it is optimized. */
+#if LOCAL > 1
+#define GROUP_ARRAY(type, name) __local type name[LOCAL]
+#else
+#define GROUP_ARRAY(type, name) __local type *const name = 0
+#endif
+
 /* Where p points is read soon. OpenCL C's own prefetch does nothing on a CPU. */
 #ifdef LIB_PREFETCH
 #define PREFETCH(p) LIB_PREFETCH(p)

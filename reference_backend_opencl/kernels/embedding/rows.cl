@@ -28,7 +28,7 @@ static long take_row(long index, long table, __global int *taken, __global long 
  * one of no elements, so that they meet at the same barriers. */
 KERNEL renorm(PLACE(out), CONST_PLACE(in), CONST_PLACE(indices), PLACE(taken), __global long *faults, CT p, CT most,
               long table, lines space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __local long shared_row;
   EACH_INDEX(i) {
     if (get_local_id(0) == 0)
@@ -49,7 +49,7 @@ KERNEL renorm(PLACE(out), CONST_PLACE(in), CONST_PLACE(indices), PLACE(taken), _
 /* The gradient of a row's weight: its product with the gradient of the bag that it is in. */
 KERNEL weights_gradient(PLACE(out), CONST_PLACE(grad), CONST_PLACE(rows), CONST_PLACE(indices), CONST_PLACE(bag_of),
                         __global long *faults, long table, long bags, long padding, lines space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   EACH_INDEX(i) {
     const long row = CONST_POINTER(D_INDEX, indices)[i], bag = CONST_POINTER(D_INDEX, bag_of)[i];
     const bool lies = is_row(row, table, faults) & is_row(bag, bags, faults);

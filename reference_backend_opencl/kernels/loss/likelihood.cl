@@ -58,7 +58,7 @@ KERNEL nll_rows(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), 
 #endif
 KERNEL nll_sum(PLACE(out), PLACE(total), CONST_PLACE(in), CONST_PLACE(target), CONST_PLACE(weight),
                __global long *faults, likelihood shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *weights = CONST_POINTER(D, weight);
   cascade losses = cascade_of_none(), all_weights = cascade_of_none();
   for (long row = (long)get_local_id(0) * ROWS_AT_ONCE; row < shape.rows; row += LOCAL * ROWS_AT_ONCE) {

@@ -41,7 +41,7 @@ static long part_size(pairs shape) { return min(shape.part, shape.elements - par
 
 /* Each unit sums a part. */
 KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   long start = part_start(shape), size = part_size(shape);
   __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
   __global const RAW(D) *w = CONST_POINTER(D, weight) + start;
@@ -55,7 +55,7 @@ KERNEL pair_parts(OPERANDS, __global long *faults, pairs shape, CT number) {
 
 /* The parts' sum, divided by the number of elements for the mean. One work-group. */
 KERNEL pair_finish(PLACE(out), CONST_PLACE(parts), long count, CT divisor) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count, shared);
   if (get_local_id(0) == 0) put_value(POINTER(D, out), (VT)(sum / divisor), 1);
 }

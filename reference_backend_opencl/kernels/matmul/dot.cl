@@ -2,7 +2,7 @@
 DEFINE_ACCESS(value, D)
 
 KERNEL dot_parts(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), long elements, long part) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const long start = (long)get_group_id(0) * part, size = min(part, elements - start);
   __global const RAW(D) *p = CONST_POINTER(D, a) + start, *q = CONST_POINTER(D, b) + start;
   VT sum = (VT)0;
@@ -11,7 +11,7 @@ KERNEL dot_parts(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), long elements, long
 }
 
 KERNEL dot_sum(PLACE(out), CONST_PLACE(parts), long count) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const CT sum = sum_of_parts((__global const CT *)(parts + offset_parts), count, shared);
   if (get_local_id(0) == 0) put_value(POINTER(D, out), (VT)sum, 1);
 }

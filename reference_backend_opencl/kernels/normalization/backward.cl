@@ -26,7 +26,7 @@ static INLINED void take_beside(__global RAW(D_SUM) * dw, __global RAW(D_SUM) * 
 
 KERNEL gradient(PLACE(out), PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(means),
                 CONST_PLACE(rstds), CONST_PLACE(weight), CT epsilon, lines space, rows shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *g = CONST_POINTER(D, grad);
   __global const RAW(D) *x = CONST_POINTER(D, in);
   __global const RAW(D) *weights = CONST_POINTER(D, weight);
@@ -110,7 +110,7 @@ KERNEL column_sums(PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_
                    CONST_PLACE(rstds), long row_count, lines space) {
   __global const RAW(D_STATISTIC) *mean = CONST_POINTER(D_STATISTIC, means);
   __global const RAW(D_STATISTIC) *rstd = CONST_POINTER(D_STATISTIC, rstds);
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const own_units own = units_of(space);
   for (long unit = own.first; unit < own.last; unit++) {
     const int n = unit_lanes(space, unit);
@@ -134,7 +134,7 @@ KERNEL add_partials(PLACE(weight_out), PLACE(bias_out), CONST_PLACE(weight_parts
                     lines space) {
   __global const RAW(D_SUM) *weights = CONST_POINTER(D_SUM, weight_parts);
   __global const RAW(D_SUM) *biases = CONST_POINTER(D_SUM, bias_parts);
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const own_units own = units_of(space);
   for (long unit = own.first; unit < own.last; unit++) {
     const int n = unit_lanes(space, unit);

@@ -4,7 +4,7 @@ DEFINE_ACCESS(running, D_RUNNING)
 
 KERNEL forward(PLACE(out), PLACE(means), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), CONST_PLACE(bias),
                PLACE(running_mean), PLACE(running_var), CT epsilon, CT momentum, CT keep, lines space, rows shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in);
   __global const RAW(D) *weights = CONST_POINTER(D, weight);
   __global const RAW(D) *biases = CONST_POINTER(D, bias);

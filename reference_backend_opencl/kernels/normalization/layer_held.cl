@@ -25,7 +25,7 @@ static INLINED void hold_either(VT *v, held_row r, __global const RAW(D) * given
 #ifndef BACKWARD
 KERNEL forward(PLACE(out), PLACE(means), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), CONST_PLACE(bias),
                PLACE(running_mean), PLACE(running_var), CT epsilon, CT momentum, CT keep, held_space space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const held_row r = row_of(space);
   const VT count = (VT)(CT)space.size;
   VT x[VECTORS], other[VECTORS];
@@ -50,7 +50,7 @@ KERNEL forward(PLACE(out), PLACE(means), PLACE(rstds), CONST_PLACE(in), CONST_PL
 #else
 KERNEL gradient(PLACE(out), PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(means),
                 CONST_PLACE(rstds), CONST_PLACE(weight), CT epsilon, held_space space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const held_row r = row_of(space);
   const VT count = (VT)(CT)space.size;
   const long row = r.is_there ? r.start / space.size : 0;

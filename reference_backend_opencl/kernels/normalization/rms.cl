@@ -15,7 +15,7 @@ static VT weight_at(__global const RAW(D) * weights, long i, int n) {
 
 #ifndef BACKWARD
 KERNEL rms_norm(PLACE(out), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), CT epsilon, lines space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in), *weights = CONST_POINTER(D, weight);
   __global RAW(D) *to = POINTER(D, out);
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
@@ -32,7 +32,7 @@ KERNEL rms_norm(PLACE(out), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), 
 #else
 KERNEL rms_norm_backward(PLACE(out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(rstds), CONST_PLACE(weight),
                          lines space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in), *weights = CONST_POINTER(D, weight);
   __global const RAW(D) *g = CONST_POINTER(D, grad);
   __global RAW(D) *to = POINTER(D, out);

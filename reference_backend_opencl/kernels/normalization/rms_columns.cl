@@ -6,7 +6,7 @@
 
 KERNEL rms_norm_weight_parts(PLACE(parts), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(rstds), long rows,
                              long columns, long rows_of_part) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in), *g = CONST_POINTER(D, grad);
   __global const RAW(D_RSTD) *rstd = CONST_POINTER(D_RSTD, rstds);
   const int id = (int)get_local_id(0), place = id / WIDTH;

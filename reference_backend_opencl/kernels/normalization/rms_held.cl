@@ -12,7 +12,7 @@ static INLINED void hold_weight(VT *v, held_row r, __global const RAW(D) * weigh
 
 #ifndef BACKWARD
 KERNEL rms_norm(PLACE(out), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), CT epsilon, held_space space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const held_row r = row_of(space);
   VT x[VECTORS], other[VECTORS];
   hold_value(x, r, CONST_POINTER(D, in) + r.start, 0);
@@ -26,7 +26,7 @@ KERNEL rms_norm(PLACE(out), PLACE(rstds), CONST_PLACE(in), CONST_PLACE(weight), 
 #else
 KERNEL rms_norm_backward(PLACE(out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(rstds), CONST_PLACE(weight),
                          held_space space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const held_row r = row_of(space);
   VT x[VECTORS], g[VECTORS], other[VECTORS];
   hold_value(x, r, CONST_POINTER(D, in) + r.start, 0);

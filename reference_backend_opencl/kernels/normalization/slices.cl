@@ -17,7 +17,7 @@ DEFINE_ACCESS(length, D_LENGTH)
   length = length_of(LENGTH_TOTAL(length, shared), p);
 
 KERNEL renorm(PLACE(out), CONST_PLACE(in), CT p, CT most, lines space, rows shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in);
   __global RAW(D) *to = POINTER(D, out);
   EACH_ROW(unit) {
@@ -32,7 +32,7 @@ KERNEL renorm(PLACE(out), CONST_PLACE(in), CT p, CT most, lines space, rows shap
 }
 
 KERNEL weight_norm(PLACE(out), PLACE(lengths), CONST_PLACE(in), CONST_PLACE(weight), lines space, rows shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in);
   __global RAW(D) *to = POINTER(D, out);
   EACH_ROW(unit) {
@@ -47,7 +47,7 @@ KERNEL weight_norm(PLACE(out), PLACE(lengths), CONST_PLACE(in), CONST_PLACE(weig
 
 KERNEL weight_norm_backward(PLACE(out), PLACE(to_weight), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(weight),
                             CONST_PLACE(lengths), lines space, rows shape) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   __global const RAW(D) *x = CONST_POINTER(D, in), *g = CONST_POINTER(D, grad);
   __global RAW(D) *to = POINTER(D, out);
   EACH_ROW(unit) {

@@ -276,8 +276,8 @@ KERNEL pool_back(PLACE(out), PLACE(work), CONST_PLACE(in), CONST_PLACE(indices),
   const long size = plane_size(shape.in), me = get_local_id(0);
   const long first = (long)get_group_id(0) * shape.per_item, last = min(first + shape.per_item, shape.n * shape.c);
 #if LOCAL > 1
-  __local number targets[LOCAL];
-  __local CT grads[LOCAL];
+  GROUP_ARRAY(number, targets);
+  GROUP_ARRAY(CT, grads);
 #ifndef ADAPTIVE
   __local int strays;
 #endif

@@ -49,8 +49,8 @@ static INLINED void choose(VT best, VM place, candidate *lanes, __local CT *valu
 /* A unit is a part of a row (`parts` of `part` elements each), or VEC lines side by side. */
 KERNEL find(PLACE(indices), PLACE(values), CONST_PLACE(in), CONST_PLACE(given), CONST_PLACE(source), lines space,
             long part, long parts, long source_size) {
-  __local CT shared_values[LOCAL];
-  __local long shared_places[LOCAL];
+  GROUP_ARRAY(CT, shared_values);
+  GROUP_ARRAY(long, shared_places);
   long first = (long)UNIT_ID * space.per_item, last = min(first + space.per_item, space.units);
   for (long unit = first; unit < last; unit++) {
 #ifdef ROWS

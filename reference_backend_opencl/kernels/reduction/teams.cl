@@ -216,7 +216,7 @@ static INLINED VT found_first(team t, space shape, __local SHARED *shared) {
 #endif
 
 KERNEL reduce(PLACE(out), CONST_PLACE(in), PARAMETER_SHIFT, CT number, space shape) {
-  __local SHARED shared[LOCAL];
+  GROUP_ARRAY(SHARED, shared);
   const int width = (int)shape.width, depth = (int)shape.depth, id = (int)get_local_id(0);
   const int column = id % width, place = id / width % depth;
   long unit = (long)get_group_id(0) * (LOCAL / (width * depth)) + id / (width * depth);

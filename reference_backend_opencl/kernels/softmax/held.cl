@@ -9,7 +9,7 @@ DEFINE_HELD(mask, bool)
 #define LOG_SOFTMAX 1
 
 KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), CONST_PLACE(mask), held_space space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const held_row r = row_of(space);
   VT x[VECTORS], term[VECTORS];
 #if OP == SOFTMAX_BACKWARD || OP == LOG_SOFTMAX_BACKWARD

@@ -77,7 +77,7 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
 }
 
 KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), CONST_PLACE(mask), lines space) {
-  __local CT shared[LOCAL];
+  GROUP_ARRAY(CT, shared);
   const own_units own = units_of(space);
   for (long unit = own.first; unit < own.last; unit++) {
     long start = unit_start(space, unit);

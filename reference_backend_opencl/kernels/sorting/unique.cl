@@ -185,7 +185,7 @@ static INLINED long2 followed(__local int2 *all, long2 own) {
 }
 
 KERNEL count_groups(PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), unique_space space) {
-  __local int2 all[LOCAL];
+  GROUP_ARRAY(int2, all);
   __global const ITEM *order = (__global const ITEM *)(items + offset_items);
   const long begin = (long)get_group_id(0) * space.chunk, end = min(begin + space.chunk, space.n);
   long2 found = (long2)(0, -1);
@@ -198,7 +198,7 @@ KERNEL count_groups(PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), unique_s
 
 KERNEL write_groups(CONST_PLACE(chunks), CONST_PLACE(items), CONST_PLACE(in), PLACE(values), PLACE(inverse),
                     PLACE(counts), PLACE(places), long wanted, unique_space space) {
-  __local int2 all[LOCAL];
+  GROUP_ARRAY(int2, all);
   __global const ITEM *order = (__global const ITEM *)(items + offset_items);
   RESULTS
   const long begin = (long)get_group_id(0) * space.chunk, end = min(begin + space.chunk, space.n);
