@@ -77,7 +77,12 @@ START_TEST(arena_has_no_limit) {
     ck_assert(all_are(taken[i], 0, i * 37));
     memset(taken[i], (int)i, i * 37);
   }
-  ck_assert((char *)taken[1] >= room.bytes && (char *)taken[1] < room.bytes + sizeof room.bytes);
+  const bool is_within = (char *)taken[1] >= room.bytes && (char *)taken[1] < room.bytes + sizeof room.bytes;
+#ifdef __SANITIZE_ADDRESS__
+  ck_assert(!is_within); /* where whoever goes beyond a piece is seen */
+#else
+  ck_assert(is_within);
+#endif
   for (size_t i = 0; i < ROWS(taken); i++) ck_assert(all_are(taken[i], (unsigned char)i, i * 37));
   arena_free(&a);
   ck_assert_str_eq(arena_copy(&a, "anew", 5), "anew");

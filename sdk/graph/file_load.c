@@ -310,7 +310,7 @@ static graft_status run_call(node_call *c) {
 }
 
 static void free_call(node_call *c) {
-  for (uint32_t i = 0; c->outs && i < c->nresults; i++) {
+  for (uint32_t i = 0; c->outs && c->given && i < c->nresults; i++) {
     if (!c->given[i]) graft_tensor_release(c->outs[i]);
   }
   for (uint32_t i = 0; i < c->ntensors; i++) graft_tensor_release(c->tensors[i]);
