@@ -79,13 +79,14 @@ static const speed speeds[] = {
 /* Of f64, whose sums take twice the registers. */
 static const speed wide_speeds[] = {{{.m = 128, .n = 128}, 100}, {{.m = 64, .n = 64}, 80}, {{.m = 0}, 0}};
 
-/* What is left of a size's speed: the rest is spent beyond the result's edges, or waiting for the last tiles. */
+/* How many tiles a unit makes, one after the other. */
 static int64_t rounds_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches,
                          ocl_tensor_size size) {
   const int64_t tiles = ocl_ceil_divide(rows, size.m) * ocl_ceil_divide(columns, size.n) * batches;
   return ocl_ceil_divide(tiles, (int64_t)device->compute_units);
 }
 
+/* What is left of a size's speed: the rest is spent beyond the result's edges, or waiting for the last tiles. */
 static double speed_of(const graft_device *device, int64_t rows, int64_t columns, int64_t batches, const speed *of) {
   const ocl_tensor_size size = of->size;
   return of->speed / (double)(rounds_of(device, rows, columns, batches, size) * size.m * size.n);

@@ -30,10 +30,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         argp_error(state, "--time-limit: '%s' is no number of seconds", argument);
       return 0;
     }
-    case 'o':
-      if (o->op) argp_error(state, "--op: one pattern; '%s' is another one", argument);
-      o->op = argument;
-      return 0;
+    case 'o': o->op = cli_only_pattern(o->op, argument, state); return 0;
     case 'j': o->json = true; return 0;
     case KEY_LARGE: o->large = true; return 0;
     case ARGP_KEY_ARG: argp_usage(state); return 0;

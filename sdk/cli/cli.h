@@ -32,6 +32,9 @@ bool cli_open_with(const char *backend, const char *const *options, int index, g
 /* Adds what stands behind -o to those, which have room for `most`; ends the program in argp's way where it is none. */
 void cli_add_option(const char **options, uint32_t *count, size_t most, const char *text, struct argp_state *state);
 
+/* What stands behind --op where it takes one pattern; ends the program where one was given `before`. */
+const char *cli_only_pattern(const char *before, const char *text, struct argp_state *state);
+
 /* Prints this thread's error to stderr as "graft COMMAND: text" and returns `status`. */
 int cli_error(const char *command, int status);
 

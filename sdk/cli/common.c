@@ -29,6 +29,11 @@ void cli_add_option(const char **options, uint32_t *count, size_t most, const ch
   options[(*count)++] = text;
 }
 
+const char *cli_only_pattern(const char *before, const char *text, struct argp_state *state) {
+  if (before) argp_error(state, "--op: one pattern; '%s' is another one", text);
+  return text;
+}
+
 uint64_t cli_number(const char *text, const char *option, struct argp_state *state) {
   char *end;
   errno = 0;

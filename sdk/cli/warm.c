@@ -209,10 +209,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
   char *end;
   switch (key) {
     case 'b': o->backend = argument; return 0;
-    case 'o':
-      if (o->op) argp_error(state, "--op: one pattern; '%s' is another one", argument);
-      o->op = argument;
-      return 0;
+    case 'o': o->op = cli_only_pattern(o->op, argument, state); return 0;
     case 'q': o->quiet = true; return 0;
     case 'd': o->device = cli_device_number(argument, state); return 0;
     case 'j':

@@ -174,12 +174,14 @@ static void write_head(ocl_text *head, const void *of) {
   if (a->tensor) write_tensor_head(head, a);
 }
 
+/* What all its programs begin with. */
+#define ATTENTION_FILES "random/philox random/blocks core/direct attention/attention"
+
 static ocl_direct call_of(const attention *a, int places) {
-  const char *file = a->tensor
-                         ? "random/philox random/blocks core/direct attention/attention core/nvidia attention/nvidia"
-                     : a->registers ? "random/philox random/blocks core/direct attention/attention attention/registers"
-                     : a->tiles     ? "random/philox random/blocks core/direct attention/attention attention/tiles"
-                                    : "random/philox random/blocks core/direct attention/attention";
+  const char *file = a->tensor      ? ATTENTION_FILES " core/nvidia attention/nvidia"
+                     : a->registers ? ATTENTION_FILES " attention/registers"
+                     : a->tiles     ? ATTENTION_FILES " attention/tiles"
+                                    : ATTENTION_FILES;
   return (ocl_direct){.file = file,
                       .dtype = a->tensors[QUERY]->dl.dtype,
                       .head = write_head,

@@ -209,14 +209,17 @@ static INLINED void add_products(VECTOR (*to)[LANES], int count, long along, con
 
 #ifdef DROPOUT
 /* 0, or KEEP, for a weight. */
+static CT mask_of_word(uint word, uint threshold, CT keep) { return (word >> 8) < threshold ? keep : (CT)0; }
 static CT mask_of(__global const ulong *seed, __global const ulong *offset, ulong element, uint threshold, CT keep) {
   uint4 words = philox(*offset / 4 + element / 4, *seed);
   uint word = element % 4 == 0 ? words.x : element % 4 == 1 ? words.y : element % 4 == 2 ? words.z : words.w;
-  return (word >> 8) < threshold ? keep : (CT)0;
+  return mask_of_word(word, threshold, keep);
 }
-#define MASK(head, i, j)                                                                            \
-  mask_of((__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
-          (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
+/* What these take for the weight of row i and column j. */
+#define DRAWN_FOR(head, i, j)                                                               \
+  (__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
+      (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP
+#define MASK(head, i, j) mask_of(DRAWN_FOR(head, i, j))
 
 #if BLOCK % 16 == 0
 /* Those of a row's COLUMNS_AT_ONCE weights, the first of which is this element, `step` apart. */
@@ -227,11 +230,9 @@ static void masks_of(CT *to, int step, __global const ulong *seed, __global cons
   draw_blocks(block, *seed, words);
   if (element % 4) draw_blocks(block + BLOCKS, *seed, words + 4 * BLOCKS);
   const uint *drawn = words + element % 4;
-  for (int j = 0; j < COLUMNS_AT_ONCE; j++) to[j * step] = (drawn[j] >> 8) < threshold ? keep : (CT)0;
+  for (int j = 0; j < COLUMNS_AT_ONCE; j++) to[j * step] = mask_of_word(drawn[j], threshold, keep);
 }
-#define MASKS_OF(to, step, head, i, j)                                                                         \
-  masks_of(to, step, (__global const ulong *)POINTER(u64, seed), (__global const ulong *)POINTER(u64, offset), \
-           (ulong)(((head) * ROWS + (i)) * COLUMNS + (j)), THRESHOLD, KEEP)
+#define MASKS_OF(to, step, head, i, j) masks_of(to, step, DRAWN_FOR(head, i, j))
 #endif
 #else
 #define MASK(head, i, j) ((CT)1)
