@@ -23,14 +23,18 @@
 #define LOCAL_ROWS(name, rows, width) __local float name[(rows) * PITCH(width) + ROW_ROOM(width)] __attribute__((aligned(16)))
 #define LOCAL_WEIGHTS(name) __local float name[THEIRS * PITCH_WEIGHTS] __attribute__((aligned(16)))
 
-/* `count` rows of a tensor to local memory; zeros past the last one, and past their width. */
+/* `count` rows of a tensor to local memory; zeros past the last one, and past their width. Where the work-items' vectors
+ * read on behind a row, into the next one or past all, nothing there is left as it was. */
 static INLINED void bring(__local float *to, __global const float *from, long row_stride, long stride, int count,
                           long rows, int width, int lane) {
-  const int filled = FOURS(width) * 4;
+  const bool is_whole = width == ROW_ROOM(width);
+  const int filled = is_whole ? width : PITCH(width);
   for (int at = lane; at < count * filled; at += LANES) {
     const int r = at / filled, e = at - r * filled;
     to[r * PITCH(width) + e] = r < rows && e < width ? from[r * row_stride + ELEMENT(e, stride)] : 0;
   }
+  if (!is_whole)
+    for (int at = count * PITCH(width) + lane; at < (count - 1) * PITCH(width) + ROW_ROOM(width); at += LANES) to[at] = 0;
 }
 #define BRING(to, name, tensor, first, count, length, width)                                                      \
   bring(to, ELEMENTS(name) + START(tensor, head, first), STRIDE(tensor, 2), STRIDE(tensor, 3), count, (length) - (first), \
