@@ -115,6 +115,7 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
     if (row < WIDE) to[row] = place[e];
   }
   if (id == 0 && bad && !WHOLE(info)[b]) WHOLE(info)[b] = bad;
+  barrier(CLK_GLOBAL_MEM_FENCE); /* who writes an element is not who read it */
 #pragma unroll
   for (int e = 0; e < EACH; e++) {
     places[id] = place[e];
