@@ -54,35 +54,45 @@ SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capa
 
 /* ---- Programs ---- */
 
-static void keep(cl_uint count, const char **texts, const size_t *lengths) {
-  const char *folder = getenv("GRAFT_TEXTS");
-  static atomic_int number;
-  char path[512];
-  if (!folder) return;
-  snprintf(path, sizeof path, "%s/%d-%d.cl", folder, (int)getpid(), atomic_fetch_add(&number, 1));
-  FILE *file = fopen(path, "w");
-  for (cl_uint i = 0; file && i < count; i++) fwrite(texts[i], 1, lengths ? lengths[i] : strlen(texts[i]), file);
-  if (file) fclose(file);
-}
+/* The handle of a program; its binary is the path of its text. */
+struct _cl_program {
+  char path[256];
+  char *declarations; /* the text without its macros; NULL until a kernel is made of it */
+};
 
-static cl_program empty_program(cl_context context, cl_int *error) {
-  REAL(clCreateProgramWithSource, real);
-  const char *text = "";
-  return real(context, 1, &text, NULL, error);
+static cl_program program_of(const char *path, size_t length, cl_int *error) {
+  cl_program program = calloc(1, sizeof *program);
+  const bool fits = program && length < sizeof program->path;
+  if (fits) memcpy(program->path, path, length);
+  if (error) *error = fits ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+  return program;
 }
 
 SEEN cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char **texts, const size_t *lengths,
                                           cl_int *error) {
-  keep(count, texts, lengths);
-  return empty_program(context, error);
+  static atomic_int number;
+  char path[256];
+  (void)context;
+  const int length =
+      snprintf(path, sizeof path, "%s/%d-%d.cl", getenv("GRAFT_TEXTS"), (int)getpid(), atomic_fetch_add(&number, 1));
+  FILE *file = fopen(path, "w");
+  for (cl_uint i = 0; file && i < count; i++) fwrite(texts[i], 1, lengths ? lengths[i] : strlen(texts[i]), file);
+  if (file) fclose(file);
+  return program_of(path, (size_t)length, error);
 }
 
 SEEN cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id *devices,
                                           const size_t *lengths, const unsigned char **binaries, cl_int *status,
                                           cl_int *error) {
-  (void)count, (void)devices, (void)lengths, (void)binaries;
+  (void)context, (void)count, (void)devices;
   if (status) *status = CL_SUCCESS;
-  return empty_program(context, error);
+  return program_of((const char *)binaries[0], lengths[0], error);
+}
+
+SEEN cl_int clReleaseProgram(cl_program program) {
+  free(program->declarations);
+  free(program);
+  return CL_SUCCESS;
 }
 
 SEEN cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
@@ -91,26 +101,59 @@ SEEN cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id
   return CL_SUCCESS;
 }
 
-/* Of each program the binary is a line of PTX. */
 SEEN cl_int clGetProgramInfo(cl_program program, cl_program_info key, size_t capacity, void *value, size_t *size) {
-  static const char ptx[] = ".version 8.0\n";
-  const size_t bytes = sizeof ptx;
-  (void)program;
+  const size_t bytes = strlen(program->path);
   if (key == CL_PROGRAM_BINARY_SIZES) return give(&bytes, sizeof bytes, capacity, value, size);
   if (key != CL_PROGRAM_BINARIES) return CL_INVALID_VALUE;
-  memcpy(*(char **)value, ptx, sizeof ptx);
+  memcpy(*(char **)value, program->path, bytes);
   return CL_SUCCESS;
+}
+
+/* All that a command writes, to be freed. */
+static char *said_by(const char *command) {
+  char *said = NULL;
+  size_t capacity = 0;
+  FILE *from = popen(command, "r");
+  if (from && getdelim(&said, &capacity, '\0', from) < 0) {
+    free(said);
+    said = NULL;
+  }
+  if (from) pclose(from);
+  return said;
 }
 
 /* ---- Kernels ---- */
 
+struct _cl_kernel {
+  cl_uint parameters;
+};
+
 static atomic_bool probes; /* the next read is of the product that tells whether there are tensor cores */
 
+/* The backend asks of a kernel how many parameters it has, and its text says it. */
+static cl_uint parameters_of(const char *declarations, const char *kernel) {
+  const size_t length = strlen(kernel);
+  for (const char *at = declarations; (at = strstr(at, "__kernel")); at++) {
+    const char *name = strstr(at, " void ");
+    if (!name || strncmp(name += 6, kernel, length) != 0 || name[length] != '(') continue;
+    cl_uint commas = 0;
+    for (const char *c = name; *c && *c != ')'; c++) commas += *c == ',';
+    return commas + 1;
+  }
+  return 0;
+}
+
 SEEN cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *error) {
-  (void)program;
+  cl_kernel kernel = calloc(1, sizeof *kernel);
+  if (!program->declarations) {
+    char command[1024];
+    snprintf(command, sizeof command, "%s %s", getenv("GRAFT_PREPROCESSOR"), program->path);
+    program->declarations = said_by(command);
+  }
+  kernel->parameters = program->declarations ? parameters_of(program->declarations, name) : 0;
   if (strcmp(name, "probe") == 0) atomic_store(&probes, true);
-  if (error) *error = CL_SUCCESS;
-  return (cl_kernel)malloc(1);
+  if (error) *error = kernel->parameters ? CL_SUCCESS : CL_INVALID_KERNEL_NAME;
+  return kernel;
 }
 
 SEEN cl_int clReleaseKernel(cl_kernel kernel) {
@@ -119,9 +162,8 @@ SEEN cl_int clReleaseKernel(cl_kernel kernel) {
 }
 
 SEEN cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info key, size_t capacity, void *value, size_t *size) {
-  const cl_uint most = 64;
-  (void)kernel;
-  return key == CL_KERNEL_NUM_ARGS ? give(&most, sizeof most, capacity, value, size) : CL_INVALID_VALUE;
+  return key == CL_KERNEL_NUM_ARGS ? give(&kernel->parameters, sizeof kernel->parameters, capacity, value, size)
+                                   : CL_INVALID_VALUE;
 }
 
 SEEN cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value) {
