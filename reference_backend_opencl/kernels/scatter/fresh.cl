@@ -22,3 +22,21 @@ static long target_at(long key, const long *bound, const long *step, int parts) 
   }
   return at;
 }
+
+/* Combines with `all` what the items from number `i` on bring whose key is `key`; RUN elements are on their way at a
+ * time. The file says what ITEM_AT(i) is, and where an item's source is: SOURCE_OF(item). */
+#define RUN 4
+#define COMBINE_RUN(all, i, count, key)                                             \
+  for (long next = (i), goes_on = 1; goes_on; next += RUN) {                        \
+    CT fresh[RUN];                                                                  \
+    int same[RUN];                                                                  \
+    _Pragma("unroll") for (int j = 0; j < RUN; j++) {                               \
+      const ITEM item_j = ITEM_AT(min(next + j, (long)(count)-1));                  \
+      same[j] = next + j < (long)(count) && (long)KEY(item_j) == (key);             \
+      if (same[j]) fresh[j] = FRESH(SOURCE_OF(item_j));                             \
+    }                                                                               \
+    _Pragma("unroll") for (int j = 0; j < RUN; j++) {                               \
+      if (same[j]) all = COMBINE(all, fresh[j]);                                    \
+    }                                                                               \
+    goes_on = same[RUN - 1];                                                        \
+  }

@@ -171,11 +171,13 @@ static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 4 + OC
 
 /* ---- A call ---- */
 
-/* What an element begins as that counts as nothing. */
-static ocl_number nothing(const ocl_dtype *dtype, ocl_scatter_mode mode) {
+/* What an element begins as that counts as nothing, and what leaves any number as it is: of a sum that is -0, while one
+ * that takes an element's place begins at 0. */
+static ocl_number nothing(const ocl_dtype *dtype, const ocl_scatter *call) {
   bool is_float = dtype->class == OCL_CLASS_FLOAT, is_unsigned = dtype->name[0] == 'u';
   int bits = 8 * (int)dtype->bytes;
-  switch (mode) {
+  switch (call->mode) {
+    case OCL_SCATTER_ADD: return call->replaces ? (ocl_number){.is_int = true} : (ocl_number){.re = -0.0, .im = -0.0};
     case OCL_SCATTER_MULTIPLY: return (ocl_number){.is_int = true, .i = 1, .re = 1};
     case OCL_SCATTER_MAXIMUM:
       if (is_float) return (ocl_number){.re = -INFINITY};
@@ -260,7 +262,7 @@ graft_status ocl_scatter_run(const graft_exec *exec, const ocl_scatter *call) {
   ocl_number number = {.is_int = true, .i = 1, .re = 1};
   if (call->value) ocl_number_of_scalar(call->value, &number);
   if (call->alpha) ocl_number_of_scalar(call->alpha, &number);
-  ocl_number none = nothing(memo->target, call->mode);
+  ocl_number none = nothing(memo->target, call);
   if (status == GRAFT_OK && memo->is_sorted) return run_sorted(exec, memo, call, &number, &none);
   if (status == GRAFT_OK && memo->replaces) status = launch_scatter(&memo->first, stream, memo, call, target, &none);
   if (status == GRAFT_OK) status = launch_scatter(&memo->scatter, stream, memo, call, target, &number);

@@ -25,11 +25,12 @@ void ocl_scatter_head(ocl_text *head, const ocl_scatter *call, const ocl_scatter
 
 /* By sorted places: see sorted.cl. */
 typedef struct ocl_sorted {
-  ocl_kernel keys, radix[OCL_RADIX_KERNELS], combine;
+  ocl_kernel keys, radix[OCL_RADIX_KERNELS], combine, join;
   ocl_radix_plan plan;
+  int64_t parts; /* of lines in blocks, else 0 */
 } ocl_sorted;
 
-enum { OCL_SORTED_KERNELS = 2 + OCL_RADIX_KERNELS };
+enum { OCL_SORTED_KERNELS = 3 + OCL_RADIX_KERNELS };
 
 /* Whether this serves better than that each element of the target looks through its `scans` indices. */
 enum { OCL_SORTED_FEW = 64 }; /* so few indices are looked through sooner than sorted, in kernels of their own */
@@ -41,7 +42,8 @@ graft_status ocl_sorted_prepare(ocl_sorted *sorted, graft_device *device, const 
 graft_status ocl_sorted_run(const graft_exec *exec, ocl_sorted *sorted, const ocl_scatter *call, ocl_argument number,
                             ocl_argument none);
 
-/* Where a line of places fits in a tile, one kernel (`combine`) sorts and combines: see lines.cl. */
+/* Where a line of places fits in a tile, one kernel (`combine`) sorts and combines, and where it is longer and goes to
+ * few elements, one more (`join`) brings its blocks together: see lines.cl. */
 bool ocl_sorted_lines_serve(const graft_device *device, const ocl_scatter *call, const ocl_scatter_spaces *spaces);
 graft_status ocl_sorted_lines_prepare(ocl_sorted *sorted, graft_device *device, const ocl_scatter *call,
                                       const ocl_scatter_types *types, const ocl_scatter_spaces *spaces);

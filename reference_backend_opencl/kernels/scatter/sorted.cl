@@ -69,8 +69,8 @@ static long source_at(long place, const combine_space *space) {
   return at;
 }
 
-/* How many elements are on their way at a time. */
-#define RUN 4
+#define ITEM_AT(i) item[i]
+#define SOURCE_OF(item) (from + source_at((long)PLACE_OF(item), &space))
 
 /* The first item whose key is not below this one. */
 static long first_item(__global const ITEM *item, long key, long count) {
@@ -115,28 +115,14 @@ KERNEL combine(PLACE(target), CONST_PLACE(source), CONST_PLACE(items), CT number
   __global const RAW(D_SOURCE) *from = CONST_POINTER(D_SOURCE, source) + from_row;
   __global RAW(D_TARGET) *to = POINTER(D_TARGET, target) + target_at(key, space.bound, space.step, KEY_PARTS) + to_row;
 #ifdef SETS
-  CT all = FRESH(from + source_at((long)PLACE_OF(item[i]), &space));
+  CT all = FRESH(SOURCE_OF(item[i]));
 #else
 #ifdef REPLACES
   CT all = none;
 #else
   CT all = get_target(to, LANES);
 #endif
-  for (long first = i, goes_on = 1; goes_on; first += RUN) {
-    CT fresh[RUN];
-    int same[RUN];
-#pragma unroll
-    for (int j = 0; j < RUN; j++) {
-      ITEM next = item[min(first + j, space.count - 1)];
-      same[j] = first + j < space.count && (long)KEY(next) == key;
-      if (same[j]) fresh[j] = FRESH(from + source_at((long)PLACE_OF(next), &space));
-    }
-#pragma unroll
-    for (int j = 0; j < RUN; j++) {
-      if (same[j]) all = COMBINE(all, fresh[j]);
-    }
-    goes_on = same[RUN - 1];
-  }
+  COMBINE_RUN(all, i, space.count, key)
 #endif
   put_target(to, all, LANES);
 }
