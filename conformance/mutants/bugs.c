@@ -8,76 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ops/core/ref.h"
+#include "conformance/mutants/access.h"
+#include "conformance/mutants/parts.h"
 
-/* ---- access ---- */
-
-enum { MUT_ARGS_BYTES = 1024 };
-typedef union mut_args { /* a copy of a call's args, to be edited */
-  graft_args head;
-  unsigned char bytes[MUT_ARGS_BYTES];
-} mut_args;
-
-static uint16_t mut_offset(const op_schema *schema, const char *name) {
-  for (uint32_t i = 0; i < schema->nargs; i++)
-    if (strcmp(schema->args[i].name, name) == 0) return schema->args[i].offset;
-  for (uint32_t i = 0; i < schema->nrets; i++)
-    if (strcmp(schema->rets[i].name, name) == 0) return schema->rets[i].offset;
-  return 0;
-}
-
-static mut_args mut_copy(const mut_call *c) {
-  mut_args copy;
-  memcpy(copy.bytes, c->args, c->schema->args_size);
-  return copy;
-}
-
-static void *mut_field(const mut_call *c, mut_args *copy, const char *name) {
-  return copy->bytes + mut_offset(c->schema, name);
-}
-
-static const graft_tensor_desc *mut_desc(const mut_call *c, const char *name) {
-  const graft_tensor_desc *d;
-  memcpy(&d, (const unsigned char *)c->args + mut_offset(c->schema, name), sizeof d);
-  return d;
-}
-
-static void mut_replace(const mut_call *c, mut_args *copy, const char *name, const graft_tensor_desc *d) {
-  memcpy(mut_field(c, copy, name), &d, sizeof d);
-}
-
-static int64_t mut_numel(const graft_tensor_desc *d) {
-  int64_t n = 1;
-  for (int32_t i = 0; i < d->dl.ndim; i++) n *= d->dl.shape[i];
-  return n;
-}
-
-static char *mut_at(const graft_tensor_desc *d, int64_t i) {
-  int64_t at = 0;
-  for (int32_t k = d->dl.ndim - 1; k >= 0; k--) {
-    at += i % d->dl.shape[k] * d->dl.strides[k];
-    i /= d->dl.shape[k];
-  }
-  return ref_data(d) + at * (int64_t)dt_bytes(d->dl.dtype);
-}
-
-static long double mut_get(const graft_tensor_desc *d, int64_t i) {
-  return dt_load(d->dl.dtype, mut_at(d, i)).re;
-}
-static void mut_put(const graft_tensor_desc *d, int64_t i, long double v) {
-  dt_store(d->dl.dtype, mut_at(d, i), (dt_value){v, 0});
-}
-
-static graft_status mut_inner(const mut_call *c, const mut_args *copy) {
-  return c->inner(c->exec, &copy->head);
-}
+/* ---- geometry ---- */
 
 static void mut_contiguous(graft_tensor_desc *d, int64_t strides[GRAFT_MAX_DIMS]) {
   tns_contiguous_strides(d->dl.ndim, d->dl.shape, strides);
   d->dl.strides = strides;
 }
-
-/* ---- geometry ---- */
 
 /* The last elements stay as they were when their number is no multiple of a vector. */
 static graft_status mut_tail(const mut_call *c) {
@@ -643,6 +582,19 @@ const mut_bug mut_bugs[] = {
     {"no_pivot", "aten::linalg_lu_factor_ex", "ignored argument", mut_no_pivot, 0},
     {"pivots_from_0", "aten::linalg_lu_factor_ex", "rows counted from 0", mut_pivots_from_0, 0},
     {"short_sum", "aten::sum.dim_IntList", "off by one in a reduction", mut_short_sum, 0},
+
+    {"lost_depth", "aten::mm", "end of the parts lost", mut_lost_depth, 0},
+    {"stale_strip", "aten::mm", "missing barrier", mut_stale_strip, 0},
+    {"lost_team", "aten::sum.dim_IntList", "end of the parts lost", mut_lost_team, 0},
+    {"lost_loss", "aten::mse_loss", "end of the parts lost", mut_lost_loss, 0},
+    {"lost_block", "aten::scatter_add", "end of the parts lost", mut_lost_block, 0},
+    {"lost_carry", "aten::cumsum", "a tile by itself", mut_lost_carry, 0},
+    {"first_tile", "aten::topk", "a tile by itself", mut_first_tile, 0},
+    {"unstable_tiles", "aten::sort.stable", "wrong tie", mut_unstable_tiles, 0},
+    {"stale_row", "aten::native_layer_norm", "missing barrier", mut_stale_row, 0},
+    {"same_block", "aten::native_dropout", "one block of Philox for several", mut_same_block, 0},
+    {"not_scaled", "aten::_scaled_dot_product_fused_attention_overrideable", "wrong accumulator", mut_not_scaled, 0},
+    {"tile_tail", "aten::convolution", "off by one at a tail", mut_tail, 0},
 
     {"right_reversed", NULL, "right: sums in the other order, narrow", NULL, REF_NARROW | REF_REVERSED},
     {"right_narrow", NULL, "right: sums in the accumulator's own precision", NULL, REF_NARROW},
