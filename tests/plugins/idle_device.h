@@ -1,0 +1,49 @@
+/* What stands between the OpenCL backend and OpenCL where nothing is to run: the first device says of itself what a
+ * description says, no program is compiled, no kernel is launched. Memory is the real device's. Who links it says what
+ * happens with programs and launches. */
+#ifndef GRAFT_TESTS_IDLE_DEVICE_H
+#define GRAFT_TESTS_IDLE_DEVICE_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* As cl_nv_device_attribute_query names it. */
+#define CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+
+typedef struct idle_answer {
+  cl_device_info question;
+  uint64_t value;
+  size_t bytes;     /* of the answer */
+  const char *text; /* in the value's place */
+} idle_answer;
+#define IDLE_NUMBER(question, type, value) \
+  { (question), (value), sizeof(type), NULL }
+#define IDLE_TEXT(question, text) \
+  { (question), 0, sizeof(text), (text) }
+
+/* What an H100 answers. Ends with a question that is 0, as all do. */
+extern const idle_answer idle_h100[];
+
+/* What devices answer from now on; NULL: all is the driver's. */
+void idle_describe(const idle_answer *answers);
+
+/* What kernels are told of: a part of the program's text each, of which the first is what stands before its files. */
+typedef struct idle_program {
+  char *text, *head;
+} idle_program;
+
+/* ---- what who links it defines ---- */
+
+/* A program was made. */
+void idle_program_made(const idle_program *program);
+/* How many arguments a kernel of a program has. */
+cl_uint idle_arguments(const idle_program *program, const char *kernel);
+/* A kernel was to be launched. `local` has as many items as `global`. */
+void idle_launched(const idle_program *program, const char *kernel, cl_uint dims, const size_t *global,
+                   const size_t *local);
+/* A buffer was made. */
+void idle_buffer_made(size_t bytes);
+
+#endif
