@@ -48,6 +48,11 @@ static const idle_answer gpu[] = {IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL
                                   ANY_DEVICE,
                                   {0}};
 
+static const idle_answer h100[] = {IDLE_H100,
+                                   IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(20) << 30),
+                                   IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 3.0 CUDA"),
+                                   {0}};
+
 /* Each opens an instance of its own: no two have the same options. */
 static const struct described {
   const char *name;
@@ -56,7 +61,7 @@ static const struct described {
 } devices[] = {{"cpu16", cpu16, {"optimize=no"}},
                {"cpu4", cpu4, {"kernels=cpu"}},
                {"gpu", gpu, {"kernels=gpu"}},
-               {"h100", idle_h100, {NULL}}};
+               {"h100", h100, {NULL}}};
 
 /* ---- what a call does ---- */
 

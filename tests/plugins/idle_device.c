@@ -15,18 +15,6 @@
   __typeof__(name) *variable = NULL; \
   *(void **)&(variable) = dlsym(RTLD_NEXT, #name)
 
-const idle_answer idle_h100[] = {
-    IDLE_NUMBER(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, cl_uint, 9),
-    IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_GPU),
-    IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 132),
-    IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 1),
-    IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 48 << 10),
-    IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 1024),
-    IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 4352),
-    IDLE_TEXT(CL_DEVICE_EXTENSIONS, "cl_khr_byte_addressable_store cl_khr_fp64 cl_nv_device_attribute_query"),
-    IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 3.0 CUDA"),
-    {0}};
-
 static const idle_answer *described;
 
 void idle_describe(const idle_answer *answers) {

@@ -11,7 +11,8 @@
 #include "idle_device.h"
 
 __attribute__((constructor)) static void describe(void) {
-  idle_describe(idle_h100);
+  static const idle_answer h100[] = {IDLE_H100, {0}};
+  idle_describe(h100);
 }
 
 void idle_program_made(const idle_program *program) {
