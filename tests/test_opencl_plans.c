@@ -121,69 +121,6 @@ void idle_buffer_made(size_t bytes) {
   if (told) fprintf(told, "    buffer %zu\n", bytes);
 }
 
-/* ---- how many arguments a kernel has ---- */
-
-static const char *parameters_of(const char *text, const char *begins, const char *kernel, int *kernels) {
-  const char *found = NULL;
-  char named[80];
-  snprintf(named, sizeof named, " %s(", kernel);
-  *kernels = 0;
-  for (const char *at = text; (at = strstr(at, begins)); at += strlen(begins)) {
-    const char *name = strstr(at, named), *end = strpbrk(at, "{;");
-    if (!name || (end && name > end)) continue;
-    found = name + strlen(named);
-    ++*kernels;
-  }
-  return found;
-}
-
-/* PLACE and CONST_PLACE are two parameters each. What else is written in capitals may be any number: -1. */
-static int count_parameters(const char *at) {
-  int count = 1;
-  for (int depth = 1; depth > 0 && *at; at++) {
-    const size_t capitals = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-    if (capitals > 2) {
-      const bool place = strncmp(at, "PLACE(", 6) == 0 || strncmp(at, "CONST_PLACE(", 12) == 0;
-      if (!place && strncmp(at, "RAW(", 4) != 0) return -1;
-      count += place;
-      at += capitals;
-    }
-    depth += (*at == '(') - (*at == ')');
-    count += *at == ',' && depth == 1;
-  }
-  return count;
-}
-
-static int count_preprocessed(const char *text, const char *kernel) {
-  char path[] = "/tmp/graft_plan_XXXXXX", command[128], *found = NULL;
-  const int file = mkstemp(path);
-  const size_t length = strlen(text);
-  size_t capacity = 0;
-  int kernels;
-  ck_assert(file >= 0 && write(file, text, length) == (ssize_t)length);
-  close(file);
-  snprintf(command, sizeof command, "cc -E -P -w -x c %s", path);
-  FILE *from = popen(command, "r");
-  ck_assert_ptr_nonnull(from);
-  ck_assert_int_gt(getdelim(&found, &capacity, '\0', from), 0);
-  ck_assert_msg(pclose(from) == 0, "%s", command);
-  unlink(path);
-  const char *parameters = parameters_of(found, "__kernel", kernel, &kernels);
-  ck_assert_msg(kernels == 1, "%d kernels %s in\n%.2000s", kernels, kernel, text);
-  const int count = count_parameters(parameters);
-  free(found);
-  return count;
-}
-
-cl_uint idle_arguments(const idle_program *program, const char *kernel) {
-  int kernels, count = -1;
-  const char *parameters = parameters_of(program->text, "\nKERNEL", kernel, &kernels);
-  if (kernels == 1) count = count_parameters(parameters);
-  if (count < 0) count = count_preprocessed(program->text, kernel);
-  ck_assert_int_ge(count, 0);
-  return (cl_uint)count;
-}
-
 /* ---- the table ---- */
 
 static graft_status leave(void *context, uint32_t index, graft_tensor *t) {

@@ -2,8 +2,19 @@
 #ifndef GRAFT_MUTANTS_ACCESS_H
 #define GRAFT_MUTANTS_ACCESS_H
 
-#include "conformance/mutants/bugs.h"
+#include "ops/core/op.h"
 #include "ops/core/ref.h"
+#include "reference/reference.h"
+
+typedef graft_status (*mut_slot)(const graft_exec *exec, const graft_args *args);
+
+/* One call of the op that a bug sits in. */
+typedef struct mut_call {
+  const graft_exec *exec;
+  const graft_args *args;
+  const op_schema *schema;
+  mut_slot inner; /* the right kernel */
+} mut_call;
 
 enum { MUT_ARGS_BYTES = 1024 };
 typedef union mut_args { /* a copy of a call's args, to be edited */

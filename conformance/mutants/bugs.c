@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "conformance/mutants/access.h"
 #include "conformance/mutants/parts.h"
 
 /* ---- geometry ---- */

@@ -3,18 +3,7 @@
 #ifndef GRAFT_MUTANTS_BUGS_H
 #define GRAFT_MUTANTS_BUGS_H
 
-#include "ops/core/op.h"
-#include "reference/reference.h"
-
-typedef graft_status (*mut_slot)(const graft_exec *exec, const graft_args *args);
-
-/* One call of the op that a bug sits in. */
-typedef struct mut_call {
-  const graft_exec *exec;
-  const graft_args *args;
-  const op_schema *schema;
-  mut_slot inner; /* the right kernel */
-} mut_call;
+#include "conformance/mutants/access.h"
 
 typedef struct mut_bug {
   const char *name;

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "conformance/mutants/access.h"
-
 /* As kernels for GPUs have them. */
 enum {
   STRIP = 64,     /* of K, of a product of tensor cores */

@@ -2,7 +2,7 @@
 #ifndef GRAFT_MUTANTS_PARTS_H
 #define GRAFT_MUTANTS_PARTS_H
 
-#include "conformance/mutants/bugs.h"
+#include "conformance/mutants/access.h"
 
 graft_status mut_lost_depth(const mut_call *call);
 graft_status mut_stale_strip(const mut_call *call);

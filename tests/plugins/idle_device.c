@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SEEN __attribute__((visibility("default")))
 /* The loader's own function of this name. */
@@ -106,6 +107,71 @@ SEEN cl_int clGetProgramInfo(cl_program program, cl_program_info key, size_t cap
   return CL_SUCCESS;
 }
 
+/* ---- How many parameters a kernel has ---- */
+
+static const char *parameters_of(const char *text, const char *begins, const char *kernel, int *kernels) {
+  const char *found = NULL;
+  char named[80];
+  snprintf(named, sizeof named, " %s(", kernel);
+  *kernels = 0;
+  for (const char *at = text; (at = strstr(at, begins)); at += strlen(begins)) {
+    const char *name = strstr(at, named), *end = strpbrk(at, "{;");
+    if (!name || (end && name > end)) continue;
+    found = name + strlen(named);
+    ++*kernels;
+  }
+  return found;
+}
+
+/* PLACE and CONST_PLACE are two parameters each. What else is written in capitals may be any number: -1. */
+static int count_parameters(const char *at) {
+  int count = 1;
+  for (int depth = 1; depth > 0 && *at; at++) {
+    const size_t capitals = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    if (capitals > 2) {
+      const bool place = strncmp(at, "PLACE(", 6) == 0 || strncmp(at, "CONST_PLACE(", 12) == 0;
+      if (!place && strncmp(at, "RAW(", 4) != 0) return -1;
+      count += place;
+      at += capitals;
+    }
+    depth += (*at == '(') - (*at == ')');
+    count += *at == ',' && depth == 1;
+  }
+  return count;
+}
+
+/* A text without its macros, to be freed. */
+static char *preprocessed(const char *text) {
+  char path[] = "/tmp/graft_idle_XXXXXX", command[128], *found = NULL;
+  const int file = mkstemp(path);
+  size_t capacity = 0;
+  if (file < 0) return NULL;
+  const bool whole = write(file, text, strlen(text)) == (ssize_t)strlen(text);
+  close(file);
+  snprintf(command, sizeof command, "cc -E -P -w -D_OPENCL_H_ -x c %s", path);
+  FILE *from = whole ? popen(command, "r") : NULL;
+  if (from && getdelim(&found, &capacity, '\0', from) < 0) {
+    free(found);
+    found = NULL;
+  }
+  if (from) pclose(from);
+  unlink(path);
+  return found;
+}
+
+/* As the program's text has them; 0 if that has not one kernel of this name. */
+static cl_uint arguments_of(const idle_program *program, const char *kernel) {
+  int kernels;
+  const char *parameters = parameters_of(program->text, "\nKERNEL", kernel, &kernels);
+  int count = kernels == 1 ? count_parameters(parameters) : -1;
+  if (count >= 0) return (cl_uint)count;
+  char *plain = preprocessed(program->text);
+  parameters = plain ? parameters_of(plain, "__kernel", kernel, &kernels) : NULL;
+  count = parameters && kernels == 1 ? count_parameters(parameters) : 0;
+  free(plain);
+  return count > 0 ? (cl_uint)count : 0;
+}
+
 /* ---- Kernels ---- */
 
 typedef struct kernel {
@@ -134,7 +200,7 @@ SEEN cl_int clReleaseKernel(cl_kernel handle) {
 SEEN cl_int clGetKernelInfo(cl_kernel handle, cl_kernel_info key, size_t capacity, void *value, size_t *size) {
   const kernel *of = (const kernel *)handle;
   if (key != CL_KERNEL_NUM_ARGS) return CL_INVALID_VALUE;
-  const cl_uint count = idle_arguments(of->program, of->name);
+  const cl_uint count = arguments_of(of->program, of->name);
   return give(&count, sizeof count, capacity, value, size);
 }
 

@@ -46,8 +46,6 @@ typedef struct idle_program {
 
 /* A program was made. */
 void idle_program_made(const idle_program *program);
-/* How many arguments a kernel of a program has. */
-cl_uint idle_arguments(const idle_program *program, const char *kernel);
 /* A kernel was to be launched. `local` has as many items as `global`. */
 void idle_launched(const idle_program *program, const char *kernel, cl_uint dims, const size_t *global,
                    const size_t *local);
