@@ -56,9 +56,16 @@ static bool all_dense(const attention *a) {
 /* Whether rows can be copied 16 bytes at a time. */
 static bool is_copied(const attention *a, int which) {
   const graft_tensor_desc *t = a->tensors[which];
-  const int64_t *strides = &a->numbers[STRIDES + 4 * which];
-  return !t || (strides[0] % 8 == 0 && strides[1] % 8 == 0 && strides[2] % 8 == 0 && t->dl.byte_offset % 16 == 0 &&
-                t->dl.shape[3] % 8 == 0);
+  const int64_t *strides = &a->numbers[STRIDES + 4 * which], each = 16 / (int64_t)a->dtype->bytes;
+  return !t || (strides[0] % each == 0 && strides[1] % each == 0 && strides[2] % each == 0 &&
+                t->dl.byte_offset % 16 == 0 && t->dl.shape[3] % each == 0);
+}
+
+/* Whether this is so of all tensors but the mask. */
+static bool are_copied(const attention *a) {
+  bool copied = true;
+  for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
+  return copied && all_dense(a);
 }
 
 /* Multiplications of a product of queries and keys. */
@@ -75,9 +82,7 @@ static bool is_within(const attention *a, int64_t widest) {
 
 /* Whether Hopper's tensor cores serve: halves, in enough rows and columns to be worth a program. */
 static bool has_tensor_tiles(const attention *a, graft_device *device) {
-  bool copied = true;
-  for (int i = 0; i < LSE; i++) copied = copied && (i == BIAS || i == TO_BIAS || is_copied(a, i));
-  return is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && copied && all_dense(a) &&
+  return is_within(a, a->tensors[GRAD] ? TENSOR_WIDEST_BACK : TENSOR_WIDEST) && are_copied(a) &&
          ocl_tensor_cores_serve(device, ocl_tensor_way_of_halves(a->dtype->code), work_of(a));
 }
 
@@ -171,6 +176,7 @@ static void write_head(ocl_text *head, const void *of) {
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
   if (a->tensor || a->registers || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
+  if (a->registers && are_copied(a)) ocl_text_add(head, "#define ALIGNED\n");
   if (a->tensor) write_tensor_head(head, a);
 }
 

@@ -23,22 +23,50 @@
 #define LOCAL_ROWS(name, rows, width) __local float name[(rows) * PITCH(width) + ROW_ROOM(width)] __attribute__((aligned(16)))
 #define LOCAL_WEIGHTS(name) __local float name[THEIRS * PITCH_WEIGHTS] __attribute__((aligned(16)))
 
-/* `count` rows of a tensor to local memory; zeros past the last one, and past their width. Where the work-items' vectors
- * read on behind a row, into the next one or past all, nothing there is left as it was. */
-static INLINED void bring(__local float *to, __global const float *from, long row_stride, long stride, int count,
-                          long rows, int width, int lane) {
-  const bool is_whole = width == ROW_ROOM(width);
-  const int filled = is_whole ? width : PITCH(width);
-  for (int at = lane; at < count * filled; at += LANES) {
-    const int r = at / filled, e = at - r * filled;
-    to[r * PITCH(width) + e] = r < rows && e < width ? from[r * row_stride + ELEMENT(e, stride)] : 0;
-  }
-  if (!is_whole)
-    for (int at = count * PITCH(width) + lane; at < (count - 1) * PITCH(width) + ROW_ROOM(width); at += LANES) to[at] = 0;
+/* Four elements of a row from `e` on; zeros past its width. ALIGNED: rows begin at multiples of 16 bytes, and end so. */
+static INLINED float4 four_of(__global const float *row, int e, long stride, int width) {
+#ifdef ALIGNED
+  return *(__global const float4 *)(row + e);
+#else
+  return (float4)(row[ELEMENT(e, stride)], e + 1 < width ? row[ELEMENT(e + 1, stride)] : 0,
+                  e + 2 < width ? row[ELEMENT(e + 2, stride)] : 0, e + 3 < width ? row[ELEMENT(e + 3, stride)] : 0);
+#endif
 }
-#define BRING(to, name, tensor, first, count, length, width)                                                      \
-  bring(to, ELEMENTS(name) + START(tensor, head, first), STRIDE(tensor, 2), STRIDE(tensor, 3), count, (length) - (first), \
+
+/* Rows of a tensor on their way to local memory: `fetch` asks for a work-item's part of them, all at once, and `keep`
+ * puts it there. Past the last row there are zeros. */
+#define FETCHED(count, width) (((count) * FOURS(width) + LANES - 1) / LANES)
+static INLINED void fetch(float4 *to, __global const float *from, long row_stride, long stride, int count, long rows,
+                          int width, int lane) {
+#pragma unroll
+  for (int k = 0; k < FETCHED(count, width); k++) {
+    const int at = k * LANES + lane, r = at / FOURS(width), e = (at - r * FOURS(width)) * 4;
+    to[k] = r < count && r < rows ? four_of(from + r * row_stride, e, stride, width) : (float4)0;
+  }
+}
+static INLINED void keep(__local float *to, const float4 *from, int count, int width, int lane) {
+#pragma unroll
+  for (int k = 0; k < FETCHED(count, width); k++) {
+    const int at = k * LANES + lane, r = at / FOURS(width), e = (at - r * FOURS(width)) * 4;
+    if (r < count) *(__local float4 *)(to + r * PITCH(width) + e) = from[k];
+  }
+}
+/* Where the work-items' vectors read on behind a row, into the next one or past all, nothing is left as it was. `keep`
+ * writes nothing there. */
+static INLINED void clear_behind(__local float *to, int count, int width, int lane) {
+  if (width == ROW_ROOM(width)) return;
+  for (int r = lane; r < count; r += LANES) *(__local float4 *)(to + r * PITCH(width) + FOURS(width) * 4) = (float4)0;
+  for (int at = count * PITCH(width) + lane; at < (count - 1) * PITCH(width) + ROW_ROOM(width); at += LANES) to[at] = 0;
+}
+#define FETCH(to, name, tensor, first, count, length, width)                                                      \
+  fetch(to, ELEMENTS(name) + START(tensor, head, first), STRIDE(tensor, 2), STRIDE(tensor, 3), count, (length) - (first), \
         width, lane)
+#define BRING(to, name, tensor, first, count, length, width)           \
+  {                                                                    \
+    float4 own[FETCHED(count, width)];                                 \
+    FETCH(own, name, tensor, first, count, length, width);             \
+    keep(to, own, count, width, lane);                                 \
+  }
 
 /* The products of rows y + DOWN r of one side and x + ACROSS c of the other. */
 static INLINED void multiply_rows(float product[4][4], __local const float *mine, __local const float *theirs, int width,
@@ -118,6 +146,18 @@ static INLINED void put_vectors(__global float *to, long stride, const float4 *s
 #define FROM_THE_LAST (tiles - 1 - number)
 #define FROM_THE_FIRST number
 
+/* The next rows of the other side, which are on their way while those before are worked on. */
+#define FETCH_COLUMNS(column)                                                \
+  {                                                                          \
+    FETCH(next, key, KEY, column, THEIRS, COLUMNS, WIDTH);                   \
+    FETCH(next_values, value, VALUE, column, THEIRS, COLUMNS, VALUE_WIDTH);  \
+  }
+#define FETCH_ROWS(row)                                               \
+  {                                                                   \
+    FETCH(next, query, QUERY, row, THEIRS, ROWS, WIDTH);              \
+    FETCH(next_grads, grad, GRAD, row, THEIRS, ROWS, VALUE_WIDTH);    \
+  }
+
 #ifdef FORWARD
 /* The larger of two, or the one that is no number. */
 static INLINED float larger(float a, float b) { return b > a || b != b ? b : a; }
@@ -139,12 +179,16 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
 #pragma unroll
   for (int r = 0; r < 4; r++) most[r] = -INFINITY, total[r] = 0;
   BRING(queries, query, QUERY, first, MINE, ROWS, WIDTH);
+  clear_behind(values, THEIRS, VALUE_WIDTH, lane);
   const long end = CAUSAL ? min(first + MINE, COLUMNS) : COLUMNS;
+  float4 next[FETCHED(THEIRS, WIDTH)], next_values[FETCHED(THEIRS, VALUE_WIDTH)];
+  FETCH_COLUMNS(0);
   for (long column = 0; column < end; column += THEIRS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    BRING(keys, key, KEY, column, THEIRS, COLUMNS, WIDTH);
-    BRING(values, value, VALUE, column, THEIRS, COLUMNS, VALUE_WIDTH);
+    keep(keys, next, THEIRS, WIDTH, lane);
+    keep(values, next_values, THEIRS, VALUE_WIDTH, lane);
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (column + THEIRS < end) FETCH_COLUMNS(column + THEIRS);
     float w[4][4];
     multiply_rows(w, queries, keys, WIDTH, x, y);
 #pragma unroll
@@ -197,9 +241,11 @@ KERNEL_OF(64, 1) attention_deltas(BACKWARD_PLACES, numbers n) {
   EACH_UNIT(piece) {
     const long head = piece / ROWS, i = piece % ROWS;
     __global const float *g = ELEMENTS(grad) + START(GRAD, head, i), *o = ELEMENTS(out) + START(OUT, head, i);
-    float sum = 0;
-    for (int e = 0; e < VALUE_WIDTH; e++) sum = fma(g[ELEMENT(e, STRIDE(GRAD, 3))], o[ELEMENT(e, STRIDE(OUT, 3))], sum);
-    DELTA(head, piece % ROWS) = sum;
+    float4 sum = (float4)0;
+#pragma unroll 8
+    for (int e = 0; e < VALUE_WIDTH; e += 4)
+      sum = fma(four_of(g, e, STRIDE(GRAD, 3), VALUE_WIDTH), four_of(o, e, STRIDE(OUT, 3), VALUE_WIDTH), sum);
+    DELTA(head, i) = (sum.x + sum.z) + (sum.y + sum.w);
   }
 }
 
@@ -222,12 +268,16 @@ KERNEL_OF(LANES, 1) attention_rows(BACKWARD_PLACES, numbers n) {
   }
   BRING(queries, query, QUERY, first, MINE, ROWS, WIDTH);
   BRING(grads, grad, GRAD, first, MINE, ROWS, VALUE_WIDTH);
+  clear_behind(keys, THEIRS, WIDTH, lane);
   const long end = CAUSAL ? min(first + MINE, COLUMNS) : COLUMNS;
+  float4 next[FETCHED(THEIRS, WIDTH)], next_values[FETCHED(THEIRS, VALUE_WIDTH)];
+  FETCH_COLUMNS(0);
   for (long column = 0; column < end; column += THEIRS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    BRING(keys, key, KEY, column, THEIRS, COLUMNS, WIDTH);
-    BRING(values, value, VALUE, column, THEIRS, COLUMNS, VALUE_WIDTH);
+    keep(keys, next, THEIRS, WIDTH, lane);
+    keep(values, next_values, THEIRS, VALUE_WIDTH, lane);
     barrier(CLK_LOCAL_MEM_FENCE);
+    if (column + THEIRS < end) FETCH_COLUMNS(column + THEIRS);
     float w[4][4], slope[4][4];
     multiply_rows(w, queries, keys, WIDTH, x, y);
     multiply_rows(slope, grads, values, VALUE_WIDTH, x, y);
@@ -265,24 +315,35 @@ KERNEL_OF(LANES, 1) attention_columns(BACKWARD_PLACES, numbers n) {
   clear(value_sum, V);
   BRING(keys, key, KEY, first, MINE, COLUMNS, WIDTH);
   BRING(values, value, VALUE, first, MINE, COLUMNS, VALUE_WIDTH);
-  for (long row = CAUSAL ? first : 0; row < ROWS; row += THEIRS) {
+  clear_behind(queries, THEIRS, WIDTH, lane);
+  clear_behind(grads, THEIRS, VALUE_WIDTH, lane);
+  float4 next[FETCHED(THEIRS, WIDTH)], next_grads[FETCHED(THEIRS, VALUE_WIDTH)];
+  const long begin = CAUSAL ? first : 0;
+  if (begin < ROWS) FETCH_ROWS(begin);
+  for (long row = begin; row < ROWS; row += THEIRS) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    BRING(queries, query, QUERY, row, THEIRS, ROWS, WIDTH);
-    BRING(grads, grad, GRAD, row, THEIRS, ROWS, VALUE_WIDTH);
+    keep(queries, next, THEIRS, WIDTH, lane);
+    keep(grads, next_grads, THEIRS, VALUE_WIDTH, lane);
     barrier(CLK_LOCAL_MEM_FENCE);
-    float w[4][4], slope[4][4];
+    if (row + THEIRS < ROWS) FETCH_ROWS(row + THEIRS);
+    float w[4][4], slope[4][4], lses[4], deltas[4];
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+      const long i = min(row + x + c * ACROSS, ROWS - 1);
+      lses[c] = LSE_OF(head, i);
+      deltas[c] = DELTA(head, i);
+    }
     multiply_rows(w, keys, queries, WIDTH, x, y);
     multiply_rows(slope, values, grads, VALUE_WIDTH, x, y);
 #pragma unroll
     for (int c = 0; c < 4; c++) {
       const long i = row + x + c * ACROSS, within = min(i, ROWS - 1);
-      const float lse_of_row = LSE_OF(head, within), delta_of_row = DELTA(head, within);
 #pragma unroll
       for (int r = 0; r < 4; r++) {
         const long j = first + y + r * DOWN;
-        const float kept = weight_of(SCORED(w[r][c], head, i, j), lse_of_row);
+        const float kept = weight_of(SCORED(w[r][c], head, i, j), lses[c]);
         const float mask = MASK(head, within, min(j, COLUMNS - 1));
-        slope[r][c] = kept * (slope[r][c] * mask - delta_of_row);
+        slope[r][c] = kept * (slope[r][c] * mask - deltas[c]);
         w[r][c] = kept * mask;
       }
     }
