@@ -17,19 +17,10 @@ KERNEL count(CONST_PLACE(in), PLACE(work), ulong n, ulong chunk) {
   __local SUM sums[LOCAL + SPANS];
   __global const RAW(D) *from = CONST_POINTER(D, in);
   const ulong begin = get_group_id(0) * chunk, end = min(begin + chunk, n);
-  const int id = (int)get_local_id(0);
-  SUM total;
-  uint found = 0;
-  for (ulong first = begin; first < end; first += TILE) {
-    const int tile = (int)min((ulong)TILE, end - first);
-#pragma unroll
-    for (int k = 0; k < EACH; k++) { /* no branch, so that all are on their way at once */
-      const int i = k * LOCAL + id, set = is_set(from + first + min(i, tile - 1));
-      found += i < tile ? set : 0;
-    }
-  }
+  SUM found = 0, total;
+  for (ulong i = begin + get_local_id(0); i < end; i += LOCAL) found += is_set(from + i);
   sum_before(sums, found, &total);
-  if (id == 0) ((__global SUM *)(work + offset_work))[get_group_id(0) + 1] = total;
+  if (get_local_id(0) == 0) ((__global SUM *)(work + offset_work))[get_group_id(0) + 1] = total;
 }
 
 /* A work-item takes CHUNKS_EACH chunks; with that a work-group has all. */
