@@ -70,8 +70,13 @@ KERNEL combine_lines(PARTS PLACE(target), CONST_PLACE(source), CT number, CT non
   __local uint counters[COUNTERS], sums[LOCAL + SPANS];
   __global const long *const index[INDICES] = {INDEX_POINTERS};
   const int id = (int)get_local_id(0);
+#ifdef BLOCKS
   const long line = get_group_id(0) % space.lines, first = get_group_id(0) / space.lines * TILE;
   const int places = (int)min(space.places - first, (long)TILE);
+#else
+  const long line = get_group_id(0), first = 0;
+  const int places = (int)space.places;
+#endif
   long at[INDICES + 2];
   for (int k = 0; k < INDICES + 2; k++) at[k] = line_at(line, k, &space);
   for (int i = id; i < TILE; i += LOCAL) {
@@ -107,7 +112,7 @@ KERNEL combine_lines(PARTS PLACE(target), CONST_PLACE(source), CT number, CT non
 #else
     CT all = get_target(to, LANES);
 #endif
-    COMBINE_RUN(all, i, places, key)
+    for (int j = i; j < places && (long)KEY(tile[AT(j)]) == key; j++) all = COMBINE(all, FRESH(SOURCE_OF(tile[AT(j)])));
 #endif
     put_target(to, all, LANES);
 #endif
