@@ -128,16 +128,31 @@ static long double cf_weight(int64_t j) {
   return 0.5L + cf_random_unit(&random);
 }
 
+/* The whole of it, to be freed: each part is wanted once for each column or row. */
+static dt_value *cf_mixings(int64_t size, bool complex) {
+  dt_value *mixing = calloc((size_t)(size * size) + 1, sizeof *mixing); /* NULL is no memory, for 0 of them, too */
+  for (int64_t at = 0; mixing && at < size * size; at++) mixing[at] = cf_mixing(at / size, at % size, complex);
+  return mixing;
+}
+
+/* A stack of matrices and how their phases turn. */
+typedef struct cf_turn {
+  int64_t rows, columns;
+  char phases;
+  const dt_value *mixing; /* of rows, or, where rows turn, of columns */
+} cf_turn;
+
 /* Sum over k of mixing(i, k) x (k, j) times weight(j), or, of columns without an order, times 1; of rows, weight(i)
  * times the sum of x (i, k) mixing(k, j); of values without an order, a part of each. */
-static dt_value cf_turned(const dt_value *x, int64_t rows, int64_t columns, int64_t i, int64_t j, char phases,
-                          bool complex) {
+static dt_value cf_turned(const cf_turn *turn, const dt_value *x, int64_t i, int64_t j) {
+  const int64_t columns = turn->columns;
+  const char phases = turn->phases;
   dt_value sum = {0, 0};
   bool by_column = phases != 'r';
   if (phases == 'v') return (dt_value){0.75L * x[i * columns + j].re, 0.75L * x[i * columns + j].im};
-  for (int64_t k = 0; k < (by_column ? rows : columns); k++) {
-    dt_value m = by_column ? cf_mixing(i, k, complex) : cf_mixing(k, j, complex);
-    dt_value y = by_column ? x[k * columns + j] : x[i * columns + k];
+  for (int64_t k = 0; k < (by_column ? turn->rows : columns); k++) {
+    dt_value m = turn->mixing[by_column ? i * turn->rows + k : k * columns + j];
+    dt_value y = x[by_column ? k * columns + j : i * columns + k];
     sum.re += m.re * y.re - m.im * y.im;
     sum.im += m.re * y.im + m.im * y.re;
   }
@@ -149,15 +164,22 @@ static dt_value cf_turned(const dt_value *x, int64_t rows, int64_t columns, int6
 static graft_status cf_turn_cotangent(cf_vjp *v, uint32_t out, graft_tensor *like, cf_array *g) {
   cf_array x = {0};
   if (!cf_array_read(&x, like)) return GRAFT_INTERNAL;
-  int64_t columns = x.ndim ? x.sizes[x.ndim - 1] : 1, rows = x.ndim > 1 ? x.sizes[x.ndim - 2] : 1;
-  int64_t each = rows * columns;
+  cf_turn turn = {x.ndim > 1 ? x.sizes[x.ndim - 2] : 1, x.ndim ? x.sizes[x.ndim - 1] : 1, cf_phases_of(v->call, out),
+                  NULL};
+  const int64_t size = turn.phases == 'v' ? 0 : turn.phases == 'r' ? turn.columns : turn.rows;
+  dt_value *mixing = cf_mixings(size, dt_is_complex(x.dtype));
+  if (!mixing) {
+    cf_array_free(&x);
+    return err_set(GRAFT_OUT_OF_MEMORY, "no memory for the cotangent of output %u", out);
+  }
+  turn.mixing = mixing;
+  int64_t each = turn.rows * turn.columns;
   for (int64_t at = 0; at < x.numel && v->call->c->mode != CF_VJP_ZERO; at++) {
-    const dt_value *matrix = x.v + at / each * each;
-    int64_t i = at % each / columns, j = at % columns;
-    dt_value y = cf_turned(matrix, rows, columns, i, j, cf_phases_of(v->call, out), dt_is_complex(x.dtype));
+    dt_value y = cf_turned(&turn, x.v + at / each * each, at % each / turn.columns, at % turn.columns);
     g->v[at] = (dt_value){dt_round(dt_real(g->dtype), y.re), dt_round(dt_real(g->dtype), y.im)};
   }
   cf_array_free(&x);
+  free(mixing);
   return GRAFT_OK;
 }
 

@@ -137,9 +137,9 @@ static long double cf_orthogonal_limit(const cf_check *check, cf_matrix a) {
 }
 
 static long double cf_norm(cf_matrix a) {
-  long double sum = 0;
-  for (int64_t i = 0; i < a.rows * a.columns; i++) sum = hypotl(sum, cf_modulus(a.v[i]));
-  return sum;
+  long double squares = 0; /* in range: see lin_norm */
+  for (int64_t i = 0; i < a.rows * a.columns; i++) squares += a.v[i].re * a.v[i].re + a.v[i].im * a.v[i].im;
+  return sqrtl(squares);
 }
 
 /* Columns, or rows, of length 1 and orthogonal to each other. */

@@ -11,10 +11,8 @@ static void hessenberg(lin_matrix a, lin_matrix q, lin_matrix v) {
   int64_t n = a.rows;
   lin_identity(q);
   for (int64_t k = 0; k + 2 < n; k++) {
-    ref_real length = 0, below = 0;
-    for (int64_t i = k + 1; i < n; i++) length = hypotl(length, cabsl(*lin_at(a, i, k)));
-    for (int64_t i = k + 2; i < n; i++) below = hypotl(below, cabsl(*lin_at(a, i, k)));
-    if (below == 0) continue;
+    const ref_real length = lin_column_length(a, k + 1, k);
+    if (lin_column_length(a, k + 2, k) == 0) continue;
     ref_complex head = *lin_at(a, k + 1, k), turn = head == 0 ? 1 : head / cabsl(head);
     ref_real squares = 0;
     for (int64_t i = k + 1; i < n; i++) v.at[i] = *lin_at(a, i, k);
@@ -122,8 +120,7 @@ static void put_in_order(lin_matrix values, lin_matrix vectors, ref_real tiny) {
 
 graft_status lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors) {
   int64_t n = a.rows;
-  ref_real norm = 0;
-  for (int64_t i = 0; i < n * n; i++) norm = hypotl(norm, cabsl(a.at[i]));
+  const ref_real norm = lin_norm(a);
   LIN_OWNED lin_matrix q = lin_new(n, n), x = lin_new(n, 1);
   if (!q.at || !x.at) return ref_no_memory();
   if (!isfinite(norm)) return err_set(GRAFT_INVALID_ARGUMENT, "linalg.eig: the matrix has an infinity or NaN");
@@ -137,7 +134,7 @@ graft_status lin_eig(lin_matrix a, lin_matrix values, lin_matrix vectors) {
       if (i < k && cabsl(gap) < LDBL_EPSILON * norm) gap = LDBL_EPSILON * norm;
       x.at[i] = i == k ? 1 : sum / gap;
     }
-    ref_real length = 0;
+    ref_real length = 0; /* by hypot: with divisions by small gaps, parts may be beyond what has a square */
     for (int64_t i = 0; i < n; i++) {
       ref_complex sum = 0;
       for (int64_t j = 0; j <= k; j++) sum += *lin_at(q, i, j) * x.at[j];

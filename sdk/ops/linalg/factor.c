@@ -107,8 +107,7 @@ void lin_solve_lu(lin_matrix lu, lin_matrix pivots, bool adjoint, lin_matrix b) 
 /* The reflector that takes column k below row k to 0, as LAPACK's larfg makes it. */
 static ref_complex reflector(lin_matrix a, int64_t k) {
   ref_complex alpha = *lin_at(a, k, k);
-  ref_real below = 0;
-  for (int64_t i = k + 1; i < a.rows; i++) below = hypotl(below, cabsl(*lin_at(a, i, k)));
+  const ref_real below = lin_column_length(a, k + 1, k);
   if (below == 0 && cimagl(alpha) == 0) return 0;
   ref_real beta = hypotl(cabsl(alpha), below);
   if (creall(alpha) >= 0) beta = -beta;

@@ -52,6 +52,11 @@ static inline ref_complex *lin_at(lin_matrix m, int64_t i, int64_t j) {
   return &m.at[i * m.cols + j];
 }
 
+/* The square of its modulus. */
+static inline ref_real lin_square(ref_complex z) {
+  return creall(z) * creall(z) + cimagl(z) * cimagl(z);
+}
+
 /* A tensor whose last `tail` dims are one item of the stack: 2 matrices, 1 vectors, 0 numbers. */
 typedef struct lin_operand {
   const graft_tensor_desc *desc;
@@ -71,6 +76,10 @@ void lin_copy(lin_matrix to, lin_matrix from); /* the common rows and columns */
 void lin_identity(lin_matrix m);
 void lin_adjoint(lin_matrix to, lin_matrix from);
 void lin_product(lin_matrix to, lin_matrix a, lin_matrix b);
+/* Lengths, of a column from row `first` on and of all numbers of a matrix. A long double has the squares of the largest
+ * and of the smallest f64, and more: none has to be scaled. */
+ref_real lin_column_length(lin_matrix m, int64_t first, int64_t j);
+ref_real lin_norm(lin_matrix m);
 /* The status of a call that asks for its errors: `what` about the matrix whose info is not 0. */
 graft_status lin_check_info(bool check, int64_t info, const char *what);
 

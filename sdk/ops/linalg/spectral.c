@@ -6,10 +6,6 @@
 
 enum { SWEEPS = 60 };
 
-static ref_real square(ref_complex z) {
-  return creall(z) * creall(z) + cimagl(z) * cimagl(z);
-}
-
 /* cos and sin of the rotation that takes the off-diagonal part of [[a, b], [b, d]], b real and positive, to 0. */
 static void rotation(ref_real a, ref_real b, ref_real d, ref_real *c, ref_real *s) {
   ref_real theta = (d - a) / (2 * b);
@@ -73,7 +69,7 @@ static void sort_columns(lin_matrix values, bool descending, lin_matrix m, lin_m
 static ref_complex sign_of_column(lin_matrix m, int64_t j) {
   int64_t best = 0;
   for (int64_t i = 1; i < m.rows; i++)
-    if (square(*lin_at(m, i, j)) > square(*lin_at(m, best, j)) * (1 + 1e-9L)) best = i;
+    if (lin_square(*lin_at(m, i, j)) > lin_square(*lin_at(m, best, j)) * (1 + 1e-9L)) best = i;
   ref_complex most = *lin_at(m, best, j);
   return most == 0 ? 1 : conjl(most) / cabsl(most);
 }
@@ -83,9 +79,8 @@ static void scale_column(lin_matrix m, int64_t j, ref_complex factor) {
 }
 
 void lin_eigh(lin_matrix a, lin_matrix values, lin_matrix vectors) {
-  ref_real norm = 0;
+  const ref_real norm = lin_norm(a);
   lin_identity(vectors);
-  for (int64_t i = 0; i < a.rows * a.cols; i++) norm = hypotl(norm, cabsl(a.at[i]));
   bool turned = isfinite(norm);
   for (int sweep = 0; sweep < SWEEPS && turned; sweep++) {
     turned = false;
@@ -103,8 +98,8 @@ static bool orthogonalize(lin_matrix g, int64_t p, int64_t q, lin_matrix v) {
   ref_real a = 0, d = 0, c, s;
   ref_complex b = 0;
   for (int64_t i = 0; i < g.rows; i++) {
-    a += square(*lin_at(g, i, p));
-    d += square(*lin_at(g, i, q));
+    a += lin_square(*lin_at(g, i, p));
+    d += lin_square(*lin_at(g, i, q));
     b += conjl(*lin_at(g, i, p)) * *lin_at(g, i, q);
   }
   ref_real size = cabsl(b);
@@ -127,10 +122,9 @@ static void complete(lin_matrix q, int64_t from) {
         for (int64_t i = 0; i < q.rows; i++) dot += conjl(*lin_at(q, i, k)) * *lin_at(q, i, j);
         for (int64_t i = 0; i < q.rows; i++) *lin_at(q, i, j) -= dot * *lin_at(q, i, k);
       }
-    ref_real length = 0;
-    for (int64_t i = 0; i < q.rows; i++) length += square(*lin_at(q, i, j));
-    if (length < 0.5L / (ref_real)q.rows) continue; /* some unit vector keeps at least so much */
-    scale_column(q, j++, 1 / sqrtl(length));
+    const ref_real length = lin_column_length(q, 0, j);
+    if (length * length < 0.5L / (ref_real)q.rows) continue; /* some unit vector keeps at least so much */
+    scale_column(q, j++, 1 / length);
   }
 }
 
@@ -155,9 +149,7 @@ static void svd_tall(lin_matrix g, lin_matrix s, lin_matrix v) {
       for (int64_t q = p + 1; q < g.cols; q++) turned |= orthogonalize(g, p, q, v);
   }
   for (int64_t j = 0; j < g.cols; j++) {
-    ref_real length = 0;
-    for (int64_t i = 0; i < g.rows; i++) length = hypotl(length, cabsl(*lin_at(g, i, j)));
-    s.at[j] = finite ? length : NAN;
+    s.at[j] = finite ? lin_column_length(g, 0, j) : NAN;
   }
   sort_columns(s, true, g, v);
   for (int64_t j = 0; j < rank_of(s); j++) scale_column(g, j, 1 / s.at[j]);

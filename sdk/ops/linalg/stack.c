@@ -215,6 +215,18 @@ void lin_product(lin_matrix to, lin_matrix a, lin_matrix b) {
       *lin_at(to, i, j) = real ? real_product_of(a, b, i, j) : product_of(a, b, i, j);
 }
 
+ref_real lin_column_length(lin_matrix m, int64_t first, int64_t j) {
+  ref_real squares = 0;
+  for (int64_t i = first; i < m.rows; i++) squares += lin_square(*lin_at(m, i, j));
+  return sqrtl(squares);
+}
+
+ref_real lin_norm(lin_matrix m) {
+  ref_real squares = 0;
+  for (int64_t i = 0; i < m.rows * m.cols; i++) squares += lin_square(m.at[i]);
+  return sqrtl(squares);
+}
+
 graft_status lin_check_info(bool check, int64_t info, const char *what) {
   if (!check || !info) return GRAFT_OK;
   return err_set(GRAFT_INVALID_ARGUMENT, "%s (info is %lld)", what, (long long)info);
