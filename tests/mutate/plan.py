@@ -41,7 +41,8 @@ WITHOUT_OPENCL = "-DGRAFT_BUILD_OPENCL=OFF"  # the unit tests of sdk/ops would u
 OPTIMIZED = {"GRAFT_OPENCL_OPTIMIZE": "always", "GRAFT_NO_MEMORY_CACHING": "1"}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5",
              "LSAN_OPTIONS": "suppressions=tests/leaks.txt"}
-SDK_TESTS = ["test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special", "test_bad_input"]
+SDK_TESTS = ["test_refusals", "test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special",
+             "test_bad_input"]
 MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
 PREPARED = "prepared"  # what the op headers say that rules do with arguments
 SDK_CALLERS = [  # what else calls ops

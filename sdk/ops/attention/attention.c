@@ -115,7 +115,6 @@ static graft_status check_number(const op_call *c, int arg) {
 
 static graft_status infer_backward(op_call *c) {
   shape p;
-  if (c->args[BACKWARD(grad_input_mask)].count < GRADIENTS) return op_error(c, "grad_input_mask must be 4 bools");
   graft_status status = check_inputs(c, BACKWARD(query), &p);
   const int64_t sizes[] = {p.batch, p.heads, p.rows, p.value_width};
   for (int i = 0; !status && i < 2; i++) {

@@ -11,9 +11,6 @@ static graft_status infer_qr(op_call *c) {
   graft_status status = lin_check_matrix(c, ARG_linalg_qr_A);
   if (status) return status;
   bool complete = !strcmp(in.mode, "complete"), only_r = !strcmp(in.mode, "r");
-  if (!complete && !only_r && strcmp(in.mode, "reduced") != 0) {
-    return op_error(c, "mode is '%s'; expected 'reduced', 'complete' or 'r'", in.mode);
-  }
   int64_t rows = lin_size(in.A, 2), columns = lin_size(in.A, 1);
   int64_t inner = complete ? rows : lin_smaller(rows, columns);
   lin_shape q = lin_shape_of(in.A, rows, inner), r = lin_shape_of(in.A, inner, columns);

@@ -63,7 +63,6 @@ static graft_status infer_forward(op_call *c) {
 static graft_status infer_backward(op_call *c) {
   const in_fused_rms_norm_backward in = in_fused_rms_norm_backward_of(c->args);
   const graft_tensor *x = in.input, *g = in.grad_out, *w = in.weight;
-  if (c->args[ARG_fused_rms_norm_backward_output_mask].count < 2) return op_error(c, "output_mask must be 2 bools");
   const int8_t others[] = {ARG_fused_rms_norm_backward_grad_out, ARG_fused_rms_norm_backward_weight};
   int shape = ARG_fused_rms_norm_backward_normalized_shape;
   graft_status status = check_shape(c, ARG_fused_rms_norm_backward_input, shape);

@@ -161,7 +161,6 @@ static graft_status check_statistics(op_call *c, const norm_args *at) {
 static graft_status infer_backward(op_call *c) {
   const norm_args *at = c->def->row;
   const graft_tensor *input = op_tensor(c, at->input), *weight = norm_tensor(c->args, at->weight);
-  if (op_absent(c, at->mask) || c->args[at->mask].count < 3) return op_error(c, "output_mask must be 3 bools");
   const uint8_t *mask = c->args[at->mask].as.mask;
   uint32_t ndim;
   const int64_t *sizes;

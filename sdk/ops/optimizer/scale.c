@@ -20,9 +20,7 @@ static graft_status infer_unscale(op_call *c) {
   if (!status) status = check_f32_number(c, ARG_amp_foreach_non_finite_check_and_unscale_inv_scale);
   for (uint32_t i = 0; !status && i < in.self_count; i++) {
     const graft_tensor *t = in.self[i];
-    if (!t)
-      status = op_error(c, "item %u of self is absent", i);
-    else if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype))
+    if (!dt_is_float(t->dtype) || dt_is_float8(t->dtype))
       status = op_refuse(c, ARG_amp_foreach_non_finite_check_and_unscale_self, "floating dtypes");
   }
   if (status) return status;

@@ -45,7 +45,6 @@ static int found_inf_of(const op_call *c) {
 static graft_status check_item(const op_call *c, uint32_t list, uint32_t i) {
   const graft_tensor *self = c->args[SELF].as.tensors[i], *t = c->args[list].as.tensors[i];
   const char *name = c->schema->args[list].name;
-  if (!t) return op_error(c, "item %u of %s is absent", i, name);
   if (layout_of(c)->steps && list == layout_of(c)->steps) {
     return t->numel == 1 ? GRAFT_OK : op_error(c, "item %u of %s is not one number", i, name);
   }
@@ -79,10 +78,8 @@ static graft_status check_lists(op_call *c) {
     graft_status status = check_length(c, list);
     if (status) return status;
     if (list <= l->last_out) op_out_list(c, (int)list, (int)list);
-    for (uint32_t i = 0; i < c->args[list].count; i++) {
-      if (list == SELF && !c->args[SELF].as.tensors[i]) return op_error(c, "item %u of self is absent", i);
+    for (uint32_t i = 0; i < c->args[list].count; i++)
       if ((status = check_item(c, list, i))) return status;
-    }
   }
   return GRAFT_OK;
 }

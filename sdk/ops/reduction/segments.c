@@ -17,15 +17,6 @@ static int divider_of(const op_call *c) {
   return op_absent(c, ARG_segment_reduce_offsets) ? ARG_segment_reduce_lengths : ARG_segment_reduce_offsets;
 }
 
-static graft_status check_reduce(op_call *c) {
-  static const char *const names[] = {"sum", "mean", "max", "min", "prod"};
-  const char *given = c->args[REDUCE].as.str;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (!strcmp(given, names[i])) return GRAFT_OK;
-  }
-  return op_error(c, "reduce is '%s'; expected sum, mean, max, min or prod", given);
-}
-
 static graft_status check_divider(const op_call *c, int arg, int64_t axis) {
   const graft_tensor *data = op_tensor(c, DATA), *divider = op_tensor(c, arg);
   if (!divider) return op_error(c, "neither lengths nor offsets are given; expected one of them");
@@ -45,8 +36,7 @@ static graft_status check_divider(const op_call *c, int arg, int64_t axis) {
 static graft_status infer_segment_reduce(op_call *c) {
   const graft_tensor *data = op_tensor(c, DATA);
   int64_t axis = op_int(c, AXIS), sizes[GRAFT_MAX_DIMS];
-  graft_status status = check_reduce(c);
-  if (!status) status = op_wrap_dim(c, &axis, data->ndim);
+  graft_status status = op_wrap_dim(c, &axis, data->ndim);
   if (!status) status = op_check_floating(c, DATA);
   if (!status && !op_absent(c, ARG_segment_reduce_indices)) {
     status = op_error(c, "indices are given; expected lengths or offsets");

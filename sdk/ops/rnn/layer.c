@@ -65,7 +65,6 @@ static graft_status check_sizes(const op_call *c, int arg, int32_t ndim, const i
  * first dim they are. */
 static graft_status check_layer(op_call *c, const char *mode, int count, int steps, int hx, int cx, sizes *s) {
   s->mode = mode_of(mode);
-  if (!s->mode) return op_error(c, "mode is '%s'; expected lstm, gru, tanh or relu", mode);
   for (int i = 0; i < count; i++) {
     const graft_tensor *t = op_tensor(c, i);
     if (!t) continue;
