@@ -280,7 +280,7 @@ END_TEST
 
 /* --- more than one kernel has --- */
 
-enum { LONG = 40 };
+enum { LONG = 80 };
 
 static void many(graft_tensor **in, graft_tensor **out, const void *what) {
   graft_tensor **p = in, **g = in + 2;
@@ -294,6 +294,93 @@ START_TEST(what_is_too_long_is_cut) {
 }
 END_TEST
 
+/* --- what is done tensor by tensor, between calls on lists --- */
+
+/* As Rprop has it: signs become factors, each by a mask and a number in memory. */
+static void by_tensors(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2, **sizes = in + 4;
+  (void)out, (void)what;
+  NEW(signs, FOREACH_MUL_LIST, LIST(p), LIST(g));
+  INTO(signs, FOREACH_SIGN, LIST(signs));
+  for (int i = 0; i < TENSORS; i++) {
+    graft_tensor *grown = CALL(MUL_TENSOR, T(signs[i]), NUMBER(1.25 + i));
+    graft_tensor *chosen = CALL(WHERE_SELF, T(CALL(GT_SCALAR, T(signs[i]), NUMBER(0))), T(grown), T(signs[i]));
+    signs[i] = CALL(CLAMP, T(chosen), NUMBER(-0.5), NUMBER(3.5));
+  }
+  INTO(sizes, FOREACH_MUL_LIST, LIST(sizes), LIST(signs));
+  INTO(p, FOREACH_ADDCMUL_SCALAR, LIST(p), LIST(signs), LIST(sizes), NUMBER(-1));
+}
+
+/* Of one dtype, which is no half type where it is compared, and none of them empty. */
+static const kind alike[] = {{{GRAFT_F32, GRAFT_F32}, {ELEMENTS, 33}}, {{GRAFT_F64, GRAFT_F64}, {17, 1}}};
+
+START_TEST(calls_of_each_tensor) {
+  if (!device) return;
+  const way w = {by_tensors, NULL, 6, 0, 4 + 4 * TENSORS, 1, .at_least = false};
+  compare_lists("by tensors", &w, &alike[_i]);
+}
+END_TEST
+
+START_TEST(calls_of_tensors_that_are_not_alike) {
+  if (!device) return;
+  compare_lists("by tensors", &(way){by_tensors, NULL, 6, 0, 0, 0, .at_least = true}, &kinds[_i]);
+}
+END_TEST
+
+/* No call on lists is in the group of these, whose sizes differ from those of what follows from them. */
+static void of_counts(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2, **counts = in + 6, *rates[TENSORS];
+  (void)out, (void)what;
+  for (int i = 0; i < TENSORS; i++) {
+    graft_tensor *slower = CALL(ADD_TENSOR, T(CALL(MUL_TENSOR, T(counts[i]), NUMBER(0.3))), NUMBER(1));
+    rates[i] = CALL(MUL_TENSOR, T(CALL(RECIPROCAL, T(slower))), NUMBER(-0.01));
+  }
+  NEW(step, FOREACH_MUL_LIST, LIST(g), LIST(rates));
+  INTO(p, FOREACH_ADD_LIST, LIST(p), LIST(step), NUMBER(1));
+}
+
+START_TEST(calls_of_each_count) {
+  if (!device) return;
+  const way w = {of_counts, NULL, 8, 0, 2 + 4 * TENSORS, 2, .at_least = false};
+  graft_tensor *in[RESULTS], *same[RESULTS];
+  fill_counted(in, &counted[_i]);
+  fill_counted(same, &counted[_i]);
+  compare("of counts", &w, in, same);
+  release_all(in, 8);
+  release_all(same, 8);
+}
+END_TEST
+
+/* Calls of two tensors that look like one on lists, but for the call on lists that stands between them. */
+static void between(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **g = in + 2;
+  (void)out, (void)what;
+  INTO(in, FOREACH_MUL_SCALAR, LIST(in), NUMBER(1.5));
+  WRITE(in[0], ADD_TENSOR, T(in[0]), NUMBER(2));
+  INTO(g, FOREACH_ADD_LIST, LIST(g), LIST(in), NUMBER(1));
+  WRITE(in[1], ADD_TENSOR, T(in[1]), NUMBER(2));
+  INTO(g, FOREACH_MUL_LIST, LIST(g), LIST(in));
+}
+
+START_TEST(calls_on_both_sides_of_one_on_lists) {
+  if (!device) return;
+  compare_lists("between", &(way){between, NULL, 4, 0, 0, 0, .at_least = true}, &kinds[0]);
+}
+END_TEST
+
+/* The same op of other dtypes is another call. */
+static void unlike(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)out, (void)what;
+  graft_tensor *turned[] = {CALL(NEG, T(in[0])), CALL(ABS, T(in[1]))};
+  INTO(in, FOREACH_MUL_LIST, LIST(in), LIST(turned));
+}
+
+START_TEST(calls_that_differ) {
+  if (!device) return;
+  compare_lists("unlike", &(way){unlike, NULL, 2, 0, 0, 0, .at_least = true}, &kinds[0]);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(a_step_of_adamw, ROWS(kinds)),
                               EACH(a_step_that_counts_in_memory, ROWS(counted)),
@@ -304,6 +391,11 @@ int main(void) {
                               ONCE(lists_that_share_tensors),
                               ONCE(a_list_of_which_a_part_is_seen),
                               ONCE(what_is_too_long_is_cut),
+                              EACH(calls_of_each_tensor, ROWS(alike)),
+                              EACH(calls_of_tensors_that_are_not_alike, ROWS(kinds)),
+                              EACH(calls_of_each_count, ROWS(counted)),
+                              ONCE(calls_on_both_sides_of_one_on_lists),
+                              ONCE(calls_that_differ),
                               {0}};
   const int failed = run_suite("opencl_chains", tests, on_one_device(open_for_cpus));
   return run_suite("opencl_chains_of_gpus", tests, on_one_device(open_for_gpus)) || failed;

@@ -180,11 +180,9 @@ static ocl_shared_kernel *find_shared(graft_device *device, const ocl_program *p
   return shared;
 }
 
-graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const ocl_text *head, const char *file,
-                               const char *entry, size_t local) {
-  ocl_program *program;
-  graft_status status = head->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get(device, head->items, file, &program);
-  if (status != GRAFT_OK) return status;
+static graft_status share(ocl_kernel **kernel, graft_device *device, ocl_program *program, const char *file,
+                          const char *entry, size_t local) {
+  graft_status status = GRAFT_OK;
   pthread_mutex_lock(&device->shared_lock);
   ocl_shared_kernel *shared = find_shared(device, program, entry);
   if (!shared && !(shared = calloc(1, sizeof *shared))) status = GRAFT_OUT_OF_MEMORY;
@@ -204,6 +202,21 @@ graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const 
   pthread_mutex_unlock(&device->shared_lock);
   if (status == GRAFT_OK) *kernel = &shared->kernel;
   return status;
+}
+
+graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const ocl_text *head, const char *file,
+                               const char *entry, size_t local) {
+  ocl_program *program;
+  graft_status status = head->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get(device, head->items, file, &program);
+  return status == GRAFT_OK ? share(kernel, device, program, file, entry, local) : status;
+}
+
+graft_status ocl_kernel_shared_whole(ocl_kernel **kernel, graft_device *device, const ocl_text *source,
+                                     const char *name, const char *entry, size_t local) {
+  ocl_program *program;
+  graft_status status =
+      source->failed ? GRAFT_OUT_OF_MEMORY : ocl_program_get_whole(device, source->items, name, &program);
+  return status == GRAFT_OK ? share(kernel, device, program, name, entry, local) : status;
 }
 
 void ocl_kernels_close_all(graft_device *device) {

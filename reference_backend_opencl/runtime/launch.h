@@ -65,6 +65,9 @@ graft_status ocl_launch_groups(ocl_kernel *kernel, graft_stream *stream, size_t 
 /* The one kernel of the program for (head, file), for memos that have no constant arguments; the device keeps it. */
 graft_status ocl_kernel_shared(ocl_kernel **kernel, graft_device *device, const ocl_text *head, const char *file,
                                const char *entry, size_t local);
+/* Likewise of a source that has all of it. */
+graft_status ocl_kernel_shared_whole(ocl_kernel **kernel, graft_device *device, const ocl_text *source,
+                                     const char *name, const char *entry, size_t local);
 void ocl_kernels_close_all(graft_device *device);
 
 /* An array of arguments, and before it how many they are. */

@@ -305,6 +305,23 @@ static graft_status write_list_step(doing *d, uint32_t op, graft_tensor **out) {
   return status;
 }
 
+/* The same, with calls of each tensor between those on lists. */
+static graft_status write_list_each(doing *d, uint32_t op, graft_tensor **out) {
+  graft_tensor *turned[2] = {NULL, NULL}, *scaled[2] = {NULL, NULL};
+  const graft_value list = graft_value_tensors(d->operands, 2);
+  (void)out;
+  graft_status status = graft_call(GRAFT_OP_FOREACH_NEG, &list, 1, turned, 2);
+  for (int i = 0; i < 2 && !status; i++)
+    status = graft_call(op, (graft_value[]){graft_value_tensor(turned[i]), number_of(d)}, 2, &scaled[i], 1);
+  const graft_value step[] = {list, graft_value_tensors(scaled, 2)};
+  if (!status) status = graft_call(GRAFT_OP_FOREACH_ADD_LIST, step, 2, d->operands, 2);
+  for (int i = 0; i < 2; i++) {
+    graft_tensor_release(turned[i]);
+    graft_tensor_release(scaled[i]);
+  }
+  return status;
+}
+
 static const struct row {
   const char *name;
   do_fn run;
@@ -360,6 +377,7 @@ static const struct row {
     {"copy of the second into the first", write_copy, 0, 2, 1},
     {"foreach mul in place", write_list, GRAFT_OP_FOREACH_MUL_SCALAR, 2, 2},
     {"step on a list", write_list_step, GRAFT_OP_FOREACH_MUL_LIST, 3, 2},
+    {"step on a list, tensor by tensor", write_list_each, GRAFT_OP_MUL_TENSOR, 2, 2},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

@@ -14,9 +14,9 @@ def tensors(device, shapes=SHAPES, seed=0):
     return [torch.rand(shape, generator=generator).add_(0.5).to(device) for shape in shapes]
 
 
-def parameters(device):
-    made = [p.requires_grad_() for p in tensors(device)]
-    for p, grad in zip(made, tensors(device, seed=1)):
+def parameters(device, shapes=SHAPES):
+    made = [p.requires_grad_() for p in tensors(device, shapes)]
+    for p, grad in zip(made, tensors(device, shapes, seed=1)):
         p.grad = grad
     return made
 
@@ -56,10 +56,20 @@ def test_launches_of_a_step(device, most, optimizer, options):
         (2, torch.optim.AdamW, {"capturable": True}),  # counts, and what follows from them; all others
         (2, torch.optim.Adam, {"capturable": True, "amsgrad": True, "weight_decay": 0.1}),
         (1, torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+        (2, torch.optim.RMSprop, {"capturable": True}),
+        (2, torch.optim.Adamax, {"capturable": True}),
+        (2, torch.optim.Adadelta, {"capturable": True}),
+        (2, torch.optim.NAdam, {"capturable": True}),
+        # What they have no op on lists for, they do tensor by tensor.
+        (2, torch.optim.RAdam, {"capturable": True}),
+        (2, torch.optim.Adagrad, {}),
+        (2, torch.optim.Rprop, {"capturable": True}),
+        (3, torch.optim.ASGD, {"capturable": True}),  # the new rates are copied when the old ones have been read
     ],
 )
 def test_launches_of_a_compiled_step(device, most, optimizer, options):
-    mine, theirs = (parameters(device) for _ in range(2))
+    torch._dynamo.reset()  # which compiles one function for so many optimizers only
+    mine, theirs = (parameters(device, SHAPES[:20]) for _ in range(2))
     compiled, eager = (optimizer(made, foreach=True, **options) for made in (mine, theirs))
     step = torch.compile(lambda: compiled.step(), backend="graft")
     for _ in range(4):  # the first makes the state, and its graph is another one

@@ -2,14 +2,15 @@
  * apart, so a kernel that has the elements of one tensor in all lists makes one op after the other of them, each
  * rounded to its dtype, and a list between two ops that nobody else sees needs no memory.
  *
- * A chain is a group of calls of a graph: kernels/pointwise/groups.c says which calls go together, and asks here. */
+ * A chain is a group of calls of a graph: kernels/pointwise/groups.c says which calls go together, and asks here. Among
+ * them are columns, calls of single tensors that are like one on lists (columns.h). */
 #ifndef OCL_CHAIN_H
 #define OCL_CHAIN_H
 
 #include "graft/abi/graph.h"
 #include "kernels/optimizer/lists.h"
 
-enum { OCL_CHAIN_CALLS = OCL_LIST_NUMBERS };
+enum { OCL_CHAIN_CALLS = 48 };
 
 typedef struct ocl_chain ocl_chain;
 
@@ -24,10 +25,16 @@ int ocl_chain_operands(const ocl_lists *const *calls, int count,
                        bool (*is_inside)(const void *context, int call, const graft_tensor_desc *desc),
                        const void *context);
 
+/* How many numbers of their own. */
+int ocl_chain_numbers(const ocl_lists *const *calls, int count);
+
 graft_status ocl_chain_compile(const graft_exec *exec, const graft_graph_group *group, ocl_chain **chain);
 graft_status ocl_chain_run(const graft_exec *exec, const ocl_chain *chain, const graft_graph_run_args *args);
 void ocl_chain_destroy(ocl_chain *chain);
 
+/* For the kernels of lists: in front of all else, functions of the pointwise calls in it, if it has any. */
+bool ocl_chain_has_functions(const ocl_chain *chain);
+void ocl_chain_write_functions(ocl_text *head, const ocl_chain *chain, const graft_device *device, size_t local);
 /* For the kernels of lists: CHAIN, NUMBERS_OF_CHAIN and ROUNDS, for tensors that have the dtypes of this one. */
 void ocl_chain_write(ocl_text *head, const ocl_chain *chain, const graft_device *device, uint32_t tensor);
 bool ocl_chain_same_dtypes(const ocl_chain *chain, uint32_t a, uint32_t b);

@@ -13,7 +13,7 @@
 
 #include "runtime/ocl.h"
 
-enum { OCL_LISTS_MAX = 12, OCL_LIST_NUMBERS = 16, OCL_TABLE_NUMBERS = 16, OCL_LIST_SIZES = 3, OCL_LIST_BUFFERS = 64 };
+enum { OCL_LISTS_MAX = 20, OCL_LIST_NUMBERS = 32, OCL_TABLE_NUMBERS = 16, OCL_LIST_SIZES = 3, OCL_LIST_BUFFERS = 64 };
 
 /* As in optimizer.cl. */
 enum {
@@ -63,7 +63,8 @@ typedef struct ocl_lists {
   double numbers[OCL_TABLE_NUMBERS];
   ocl_list_number own[OCL_LIST_NUMBERS]; /* in place of numbers */
   int owns;
-  const struct ocl_chain *chain; /* in place of an expression: several ops */
+  const struct ocl_chain *chain;   /* in place of an expression: several ops */
+  const struct ocl_column *column; /* of a chain: calls of single tensors */
 } ocl_lists;
 
 /* Whether operand k has one element for each tensor: it is one tensor for all, or a list of which some are expanded. */

@@ -53,6 +53,21 @@ static size_t local_of(const graft_device *device) {
   return device->is_cpu ? 1 : 64;
 }
 
+#define FILES "core/places optimizer/lists optimizer/optimizer"
+
+/* Functions stand in front of the head, and bring common.cl for themselves. */
+static graft_status share_with_functions(ocl_kernel **kernel, graft_device *device, const ocl_chain *chain,
+                                         const ocl_text *head) {
+  static const char *const files[] = {"core/common", "core/places", "optimizer/lists", "optimizer/optimizer"};
+  ocl_text text = {.failed = head->failed};
+  ocl_chain_write_functions(&text, chain, device, local_of(device));
+  if (!text.failed) ocl_text_add(&text, "%s", head->items);
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) ocl_text_add(&text, "%s", ocl_kernel_source(files[i]));
+  graft_status status = ocl_kernel_shared_whole(kernel, device, &text, FILES, "optimize", local_of(device));
+  ocl_text_free(&text);
+  return status;
+}
+
 static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const ocl_lists *call, uint32_t tensor,
                                 int size) {
   ocl_text head = {0};
@@ -72,8 +87,10 @@ static graft_status make_kernel(ocl_kernel **kernel, graft_device *device, const
     ocl_text_add(&head, "#define D_LR f32\n");
   }
   ocl_batch_head(&head, call, size);
-  graft_status status = ocl_kernel_shared(kernel, device, &head, "core/places optimizer/lists optimizer/optimizer",
-                                          "optimize", local_of(device));
+  const size_t local = local_of(device);
+  graft_status status = call->chain && ocl_chain_has_functions(call->chain)
+                            ? share_with_functions(kernel, device, call->chain, &head)
+                            : ocl_kernel_shared(kernel, device, &head, FILES, "optimize", local);
   ocl_text_free(&head);
   return status;
 }

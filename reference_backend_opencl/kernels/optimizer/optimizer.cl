@@ -70,6 +70,30 @@ DEFINE_OPERAND(10)
 #if OPERANDS > 11
 DEFINE_OPERAND(11)
 #endif
+#if OPERANDS > 12
+DEFINE_OPERAND(12)
+#endif
+#if OPERANDS > 13
+DEFINE_OPERAND(13)
+#endif
+#if OPERANDS > 14
+DEFINE_OPERAND(14)
+#endif
+#if OPERANDS > 15
+DEFINE_OPERAND(15)
+#endif
+#if OPERANDS > 16
+DEFINE_OPERAND(16)
+#endif
+#if OPERANDS > 17
+DEFINE_OPERAND(17)
+#endif
+#if OPERANDS > 18
+DEFINE_OPERAND(18)
+#endif
+#if OPERANDS > 19
+DEFINE_OPERAND(19)
+#endif
 
 #if defined(MODE_ADAM) || defined(MODE_SGD) || defined(MODE_ADAGRAD)
 #define IS_FUSED
@@ -209,13 +233,27 @@ static CT bias_correction(CT log_beta, CT t) { return t == (CT)0 ? (CT)0 : -expm
 #endif
 
 #ifdef CHAIN
-/* As an op of the chain would read what the one before it wrote. */
-#define DEFINE_ROUND(dtype)                \
-  static VT CAT(round_, dtype)(VT v) {     \
-    RAW(dtype) lanes[VEC];                 \
-    STORE(dtype, __private, lanes, v);     \
-    return LOAD(dtype, __private, lanes);  \
+/* As an op of the chain would read what the one before it wrote; and as a function of a call of single tensors would. */
+#define DEFINE_ROUND(dtype)                                   \
+  static VT CAT(round_, dtype)(VT v) {                        \
+    RAW(dtype) lanes[VEC];                                    \
+    STORE(dtype, __private, lanes, v);                        \
+    return LOAD(dtype, __private, lanes);                     \
+  }                                                           \
+  static VEC_OF(RAW(dtype)) CAT(raw_, dtype)(VT v) {          \
+    RAW(dtype) lanes[VEC];                                    \
+    STORE(dtype, __private, lanes, v);                        \
+    return VLOAD(lanes);                                      \
+  }                                                           \
+  static VT CAT(of_, dtype)(VEC_OF(RAW(dtype)) v) {           \
+    return LOAD(dtype, __private, (__private RAW(dtype) *)&v); \
   }
+#define raw_f32(v) (v)
+#define of_f32(v) (v)
+#define raw_f64(v) (v)
+#define of_f64(v) (v)
+#define raw_bool(v) (CONVERT(uchar, (v) != (VT)0) & (uchar)1)
+#define of_bool(v) CONVERT(CT, v)
 ROUNDS
 #define STEP(i, n) CHAIN(i, n)
 #endif
@@ -254,10 +292,12 @@ KERNEL optimize(PARAMETERS, __global uchar *shared0, ulong offset0, __global con
 #endif
   for (int tensor = tensor_at(first, tensors, at); tensor < tensors && first[tensor] < stop; tensor++) {
     __global const long *record = RECORD(first, tensors, tensor);
-    __global uchar *p[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    __global uchar *p[20] = {0};
     for (int k = 0; k < OPERANDS; k++) LOCATE(p[k], record, k)
     __global uchar *p0 = p[0], *p1 = p[1], *p2 = p[2], *p3 = p[3], *p4 = p[4], *p5 = p[5];
     __global uchar *p6 = p[6], *p7 = p[7], *p8 = p[8], *p9 = p[9], *p10 = p[10], *p11 = p[11];
+    __global uchar *p12 = p[12], *p13 = p[13], *p14 = p[14], *p15 = p[15];
+    __global uchar *p16 = p[16], *p17 = p[17], *p18 = p[18], *p19 = p[19];
 #ifdef IS_FUSED
     PREPARE
 #elif defined(CHAIN)

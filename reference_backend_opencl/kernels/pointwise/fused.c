@@ -430,7 +430,9 @@ graft_status ocl_fused_destroy(graft_executable *executable) {
 
 static bool has_lists(const graft_exec *exec, const graft_graph_group *group) {
   ocl_lists lists;
-  return ocl_chain_read(exec, group->nodes[0], &lists);
+  bool has = false;
+  for (uint32_t n = 0; n < group->node_count && !has; n++) has = ocl_chain_read(exec, group->nodes[n], &lists);
+  return has;
 }
 
 static graft_status compile_chain(const graft_exec *exec, const graft_graph_group *group,
@@ -443,9 +445,9 @@ static graft_status compile_chain(const graft_exec *exec, const graft_graph_grou
   return GRAFT_OK;
 }
 
-graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
+static graft_status compile_fused(const graft_exec *exec, const graft_graph_group *group,
+                                  graft_graph_compiled *compiled) {
   if (group->node_count > OCL_FUSED_OPS) return GRAFT_UNIMPLEMENTED;
-  if (has_lists(exec, group)) return compile_chain(exec, group, compiled);
   graft_executable *made = calloc(1, sizeof *made);
   if (made) made->ops = calloc(group->node_count, sizeof *made->ops);
   compiling *c = calloc(1, sizeof *c);
@@ -465,6 +467,13 @@ graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *
     ocl_fused_destroy(made);
   }
   return status;
+}
+
+/* Columns of calls on single tensors are a chain, too. */
+graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
+  graft_status status = GRAFT_UNIMPLEMENTED;
+  if (!has_lists(exec, group)) status = compile_fused(exec, group, compiled);
+  return status == GRAFT_UNIMPLEMENTED ? compile_chain(exec, group, compiled) : status;
 }
 
 /* ---- a run ---- */

@@ -177,6 +177,9 @@ void ocl_fused_write_teams(ocl_text *text, const ocl_fused_kernel *kernel); /* b
 void ocl_fused_write_before_product(ocl_text *text, const ocl_fused_kernel *kernel);
 void ocl_fused_write_follower(ocl_text *text, const ocl_fused_kernel *kernel);
 void ocl_fused_write_parameters_of_follower(ocl_text *text, const ocl_fused_kernel *kernel);
+/* Functions op_0, op_1, ... of pointwise calls, for a text whose own head and common.cl come behind. */
+void ocl_fused_write_functions(ocl_text *text, const graft_device *device, size_t local, const ocl_fused_op *ops,
+                               int nops);
 /* How many steps of a line a work-item can hold; 0: it has more. */
 int ocl_fused_held_steps(const ocl_fused_kernel *kernel);
 /* What fused_teams.cl takes; returns how many work-items that are. */

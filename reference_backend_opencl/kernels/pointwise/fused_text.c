@@ -213,6 +213,17 @@ void ocl_fused_write(ocl_text *text, const ocl_fused_kernel *k) {
   if (teams) write_team_kernel(text, k, number);
 }
 
+/* Sections from 1 on: functions of what comes behind have their own names. */
+void ocl_fused_write_functions(ocl_text *text, const graft_device *device, size_t local, const ocl_fused_op *ops,
+                               int nops) {
+  const ocl_fused_kernel k = {.device = device, .local = local, .ops = ops, .nops = nops};
+  int number = 1;
+  for (int at = next_section(&k, 0), next; at < nops; at = next, number++) {
+    next = next_section(&k, at + 1);
+    write_ops(text, &k, ops[at].compute, number, false);
+  }
+}
+
 /* All sections are closed: what follows has head and common.cl of its own, whose functions get new names. */
 void ocl_fused_write_before_product(ocl_text *text, const ocl_fused_kernel *k) {
   int number = 0;

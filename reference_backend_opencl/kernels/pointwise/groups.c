@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/optimizer/chain.h"
+#include "kernels/optimizer/columns.h"
 #include "kernels/pointwise/fused.h"
 
 /* What is known of a node while groups are made. */
@@ -20,7 +21,9 @@ typedef struct candidate {
   bool normalizes;     /* what it gives beside its first result nobody may see, and it sees other shapes than its own */
   int numbers, stages; /* that its call takes */
   ocl_fused_space space;
-  ocl_lists *lists; /* a call on lists of tensors, which goes together with others alone; owned */
+  ocl_lists *lists;         /* a call on lists of tensors, which goes together with others alone; owned */
+  const ocl_column *column; /* that this call is of: all of it are placed at once, as one on lists */
+  bool leads;               /* it is the first of its column */
   bool placed;
   uint32_t waits; /* for how many others */
   size_t follows; /* the first edge to a node that runs behind it */
@@ -32,14 +35,17 @@ typedef struct edge {
   size_t next; /* from the same node */
 } edge;
 
+enum { MEMBERS_MAX = (int)OCL_CHAIN_CALLS > (int)OCL_FUSED_OPS ? (int)OCL_CHAIN_CALLS : (int)OCL_FUSED_OPS };
+
 typedef struct grouping {
   const graft_graph_nodes *graph;
   const graft_device *device;
   uint32_t *groups;
   candidate *nodes;
+  ocl_columns columns;
   edge *edges;
   size_t nedges, room;
-  uint32_t members[OCL_FUSED_OPS]; /* of the group at hand */
+  uint32_t members[MEMBERS_MAX]; /* of the group at hand */
   int nmembers, nnumbers, nstages;
   ocl_fused_space space; /* that it runs over */
 } grouping;
@@ -122,11 +128,59 @@ static graft_status find_candidates(grouping *g, const graft_exec *exec) {
   return status;
 }
 
+/* ---- columns ---- */
+
+static graft_status find_columns(grouping *g, const graft_exec *exec) {
+  graft_status status = ocl_columns_find(exec, g->graph->nodes, g->graph->node_count, false, &g->columns);
+  for (uint32_t i = 0; i < g->columns.count && status == GRAFT_OK; i++) {
+    const ocl_column *column = g->columns.items[i];
+    for (uint32_t k = 0; k < column->count; k++) g->nodes[column->nodes[k]].column = column;
+    g->nodes[column->first].leads = true;
+    status = keep_lists(&g->nodes[column->first], &column->call);
+  }
+  return status;
+}
+
+/* Its calls stand for themselves again. */
+static void dissolve(grouping *g, const ocl_column *column) {
+  candidate *first = &g->nodes[column->first];
+  free(first->lists);
+  first->lists = NULL;
+  first->leads = false;
+  for (uint32_t k = 0; k < column->count; k++) g->nodes[column->nodes[k]].column = NULL;
+}
+
+/* Those that wait for themselves, by way of other calls. False: there is none. */
+static bool dissolve_rest(grouping *g) {
+  bool any = false;
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    if (g->nodes[n].placed || !g->nodes[n].column) continue;
+    dissolve(g, g->nodes[n].column);
+    any = true;
+  }
+  return any;
+}
+
+/* Which calls are placed with this one, itself among them. */
+static uint32_t count_together(const candidate *c) {
+  return c->column ? c->column->count : 1;
+}
+
+static uint32_t together(const grouping *g, uint32_t n, uint32_t i) {
+  return g->nodes[n].column ? g->nodes[n].column->nodes[i] : n;
+}
+
+/* What stands for all of them: that of the first item, of which others have the first item, too. */
+static const graft_graph_node *node_of(const grouping *g, uint32_t n) {
+  return g->nodes[together(g, n, 0)].node;
+}
+
 /* ---- a group ---- */
 
 static bool is_member(const grouping *g, uint32_t n) {
+  const uint32_t first = g->nodes[n].column ? g->nodes[n].column->first : n;
   for (int i = 0; i < g->nmembers; i++) {
-    if (g->members[i] == n) return true;
+    if (g->members[i] == first) return true;
   }
   return false;
 }
@@ -221,7 +275,7 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
 enum { NEAR = 3, NEAR_READERS = 16 };
 
 static bool belong_together(const grouping *g, uint32_t early, uint32_t late) {
-  const graft_graph_node *x = g->nodes[early].node, *y = g->nodes[late].node;
+  const graft_graph_node *x = node_of(g, early), *y = node_of(g, late);
   const uint32_t apart = late - early;
   if (apart <= NEAR) return true;
   if (apart <= NEAR_READERS && share(x->reads, x->read_count, y->reads, y->read_count)) return true;
@@ -267,13 +321,38 @@ static bool may_follow(const grouping *g, const candidate *c) {
 /* By its first tensor: of a list in which others are seen, ocl_chain_compile makes nothing. */
 static bool is_inside(const void *context, int member, const graft_tensor_desc *desc) {
   const grouping *g = context;
-  return !is_seen(g, desc) && !is_read_outside(g, g->members[member], desc);
+  return !is_seen(g, desc) && !is_read_outside(g, together(g, g->members[member], 0), desc);
+}
+
+static bool gives_to(const graft_graph_node *early, const graft_graph_node *late) {
+  return share(early->writes, early->write_count, late->reads, late->read_count);
+}
+
+/* Whether a call takes what this one gives, and what one of the group gives, too: an optimizer's long step begins in
+ * several places. */
+static bool meets(const grouping *g, uint32_t n) {
+  for (size_t i = g->nodes[together(g, n, 0)].follows; i != NO_EDGE; i = g->edges[i].next) {
+    const graft_graph_node *late = g->nodes[g->edges[i].late].node;
+    if (!gives_to(node_of(g, n), late)) continue;
+    for (int k = 0; k < g->nmembers; k++) {
+      if (gives_to(node_of(g, g->members[k]), late)) return true;
+    }
+  }
+  return false;
+}
+
+/* Values of one element for each item: no memory to speak of, however long they live. */
+static bool is_light(const ocl_lists *call) {
+  bool light = true;
+  for (uint64_t i = 0; i < call->list[0].count && light; i++) light = ocl_elements(call->list[0].items[i]) <= 1;
+  return light;
 }
 
 static bool join_lists(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   const ocl_lists *calls[OCL_CHAIN_CALLS];
-  if (g->nmembers == OCL_CHAIN_CALLS || !is_wanted(g, n) || ocl_chain_clashes(c->lists, c->lists)) return false;
+  const bool wanted = is_wanted(g, n) || is_light(c->lists) || meets(g, n);
+  if (g->nmembers == OCL_CHAIN_CALLS || !wanted || ocl_chain_clashes(c->lists, c->lists)) return false;
   for (int i = 0; i < g->nmembers; i++) {
     const ocl_lists *other = calls[i] = g->nodes[g->members[i]].lists;
     if (!other || !ocl_chain_alike(g->device, other, c->lists) || ocl_chain_clashes(other, c->lists) ||
@@ -283,7 +362,8 @@ static bool join_lists(grouping *g, uint32_t n) {
   }
   calls[g->nmembers] = c->lists;
   g->members[g->nmembers++] = n;
-  const bool fits = ocl_chain_operands(calls, g->nmembers, is_inside, g) <= OCL_LISTS_MAX;
+  const bool fits = ocl_chain_operands(calls, g->nmembers, is_inside, g) <= OCL_LISTS_MAX &&
+                    ocl_chain_numbers(calls, g->nmembers) <= OCL_LIST_NUMBERS;
   g->nmembers -= !fits;
   return fits;
 }
@@ -329,9 +409,14 @@ static bool join(grouping *g, uint32_t n) {
 
 /* ---- the order ---- */
 
-static void place(grouping *g, uint32_t n) {
+static void place_one(grouping *g, uint32_t n) {
   g->nodes[n].placed = true;
   for (size_t i = g->nodes[n].follows; i != NO_EDGE; i = g->edges[i].next) g->nodes[g->edges[i].late].waits--;
+}
+
+static void place(grouping *g, uint32_t n) {
+  const uint32_t count = count_together(&g->nodes[n]);
+  for (uint32_t i = 0; i < count; i++) place_one(g, together(g, n, i));
 }
 
 static bool place_alone(grouping *g) {
@@ -345,28 +430,54 @@ static bool place_alone(grouping *g) {
   return any;
 }
 
-static bool is_ready(const candidate *c) {
-  return c->fits && !c->placed && !c->waits;
+static bool is_ready(const grouping *g, uint32_t n) {
+  const candidate *c = &g->nodes[n];
+  if (!c->fits || c->placed || (c->column && !c->leads)) return false;
+  bool ready = true;
+  for (uint32_t i = 0; i < count_together(c) && ready; i++) ready = !g->nodes[together(g, n, i)].waits;
+  return ready;
 }
 
 /* Products come first, each with what follows it: then what else needs them is ready. */
 static uint32_t first_of_group(const grouping *g) {
   for (uint32_t n = 0; n < g->graph->node_count; n++) {
-    if (is_ready(&g->nodes[n]) && g->nodes[n].multiplies) return n;
+    if (g->nodes[n].multiplies && is_ready(g, n)) return n;
   }
   return 0;
 }
 
-static bool place_group(grouping *g, uint32_t number) {
-  g->nmembers = g->nnumbers = g->nstages = 0;
-  for (uint32_t n = first_of_group(g); n < g->graph->node_count; n++) {
-    if (!is_ready(&g->nodes[n])) continue;
+static void number_group(grouping *g, uint32_t number) {
+  uint32_t calls = 0;
+  for (int i = 0; i < g->nmembers; i++) calls += count_together(&g->nodes[g->members[i]]);
+  for (int i = 0; calls > 1 && i < g->nmembers; i++) {
+    const candidate *c = &g->nodes[g->members[i]];
+    for (uint32_t k = 0; k < count_together(c); k++) g->groups[together(g, g->members[i], k)] = number;
+  }
+}
+
+/* Whether any call joined. */
+static bool place_ready(grouping *g, uint32_t from) {
+  const int before = g->nmembers;
+  for (uint32_t n = from; n < g->graph->node_count; n++) {
+    if (!is_ready(g, n)) continue;
     if (!join(g, n) && g->nmembers) continue;
-    place(g, n);
+    if (!g->nmembers && g->nodes[n].column)
+      dissolve(g, g->nodes[n].column);
+    else
+      place(g, n);
     if (!g->nmembers) return true; /* too much even by itself */
   }
-  for (int i = 0; g->nmembers > 1 && i < g->nmembers; i++) g->groups[g->members[i]] = number;
-  return g->nmembers > 0;
+  return g->nmembers > before;
+}
+
+/* Calls on lists may be wanted where they were not before others had joined. */
+static bool place_group(grouping *g, uint32_t number) {
+  g->nmembers = g->nnumbers = g->nstages = 0;
+  bool any = place_ready(g, first_of_group(g));
+  const bool lists = g->nmembers > 0 && g->nodes[g->members[0]].lists;
+  while (lists && place_ready(g, 0)) continue;
+  number_group(g, number);
+  return any || dissolve_rest(g);
 }
 
 static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph, uint32_t *groups) {
@@ -377,6 +488,7 @@ static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph
   graft_status status = g.nodes ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
   if (status == GRAFT_OK) {
     status = find_candidates(&g, exec);
+    if (status == GRAFT_OK) status = find_columns(&g, exec);
     if (status == GRAFT_OK) status = find_edges(&g);
   }
   for (uint32_t number = 1; status == GRAFT_OK;) {
@@ -386,6 +498,7 @@ static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph
   for (uint32_t n = 0; g.nodes && n < graph->node_count; n++) free(g.nodes[n].lists);
   free(g.nodes);
   free(g.edges);
+  ocl_columns_free(&g.columns);
   return status;
 }
 

@@ -25,6 +25,16 @@ def is_tensor(node):
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
+def spread_last(node, args):
+    """The arguments of a product of lists whose first one has single elements, the other way round: in slots of plugins
+    the first list has the sizes of the result, and what is spread over it comes behind."""
+    if node.target is not torch.ops.aten._foreach_mul.List:
+        return args
+    first, second = args
+    spreads = all(a.dim() == 0 and a.dtype == b.dtype for a, b in zip(first, second))
+    return (second, first) if spreads and any(b.dim() > 0 for b in second) else args
+
+
 # They read values, change what a tensor's memory is, or say something about streams.
 _NEVER = {
     f"aten::{name}"

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from torch_graft import _device, _open_sizes, _rng_ops
 from torch_graft._layouts import as_expected, is_view, memory_of, strides_of
-from torch_graft._nodes import is_number, is_part, is_tensor, why_not
+from torch_graft._nodes import is_number, is_part, is_tensor, spread_last, why_not
 from torch_graft._warning import first_line
 
 log = logging.getLogger(__name__)
@@ -564,7 +564,7 @@ def _finish(piece, recording, values):
 
 
 def _record_node(node, values, memories, outputs):
-    args = map_arg(node.args, values.__getitem__)
+    args = spread_last(node, map_arg(node.args, values.__getitem__))
     kwargs = map_arg(node.kwargs, values.__getitem__)
     try:
         value = node.target(*args, **kwargs)
