@@ -83,6 +83,25 @@ def test_launches_of_a_compiled_step(device, most, optimizer, options):
         assert torch.equal(a.detach(), b.detach())
 
 
+def test_a_compiled_step_counts_on_the_device(device):
+    """As if the optimizer were capturable, which it then is, from the first step on."""
+    mine, theirs = (parameters(device, SHAPES[:10]) for _ in range(2))
+    compiled = torch.optim.AdamW(mine, foreach=True)
+    eager = torch.optim.AdamW(theirs, foreach=True, capturable=True)
+    step = torch.compile(lambda: compiled.step(), backend="graft")
+    before = torch_graft.statistics().launches
+    step()
+    # Two of the step, and what makes the state.
+    first, before = torch_graft.statistics().launches - before, torch_graft.statistics().launches
+    step()
+    assert first - 2 <= 3 * len(mine) and torch_graft.statistics().launches - before == 2
+    for _ in range(2):
+        eager.step()
+    assert all(state["step"].device == mine[0].device and state["step"] == 2 for state in compiled.state.values())
+    for a, b in zip(mine, theirs):
+        assert torch.equal(a.detach(), b.detach())
+
+
 def test_launches_of_calls(device):
     a, b, c = (tensors(device, seed=seed) for seed in range(3))
     numbers = [1 + i / 100 for i in range(len(a))]

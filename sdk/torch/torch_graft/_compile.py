@@ -14,6 +14,7 @@ def install():
     _when_imported("torch._dynamo.device_interface", _register)
     _when_imported("torch._dynamo.backends.registry", _add_backend)
     _when_imported("torch._inductor.compile_fx", _route)
+    _when_imported("torch._dynamo.variables.optimizer", _count_on_the_device)
 
 
 def _when_imported(name, action):
@@ -83,6 +84,26 @@ def _route(inductor):
         return original(model, inputs, *args, **kwargs)
 
     inductor.compile_fx = compile_fx
+
+
+def _count_on_the_device(dynamo):
+    """A compiled step is traced as if its optimizer were capturable. For parameters on CUDA and XPU that have no state
+    yet, PyTorch makes it so, so that the state is made on the device; else each step computes with numbers of the CPU,
+    which are brought over one by one."""
+    plain = getattr(dynamo.OptimizerVariable, "_set_capturable", None)
+    if plain is None:
+        return
+
+    @functools.wraps(plain)
+    def set_capturable(self, *args, **kwargs):
+        for group in self.value.param_groups:
+            parameters = group.get("params", [])
+            ours = parameters and all(p.device.type == device_name() for p in parameters)
+            if ours and "capturable" in group and not any(p in self.value.state for p in parameters):
+                group["capturable"] = True
+        return plain(self, *args, **kwargs)
+
+    dynamo.OptimizerVariable._set_capturable = set_capturable
 
 
 def _mode(inductor, patches):
