@@ -45,6 +45,14 @@ def names(cell):
     return re.findall(r"`([^`]+)`", cell)
 
 
+def symbols_of(objects):
+    """Object, name and kind of each symbol; by one nm, which is started more slowly than it reads an object."""
+    if not objects:
+        return []
+    listing = subprocess.run(["nm", "-A", "-P", *objects], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^(.+): (\S+) (\w)\b", listing, re.M)
+
+
 class Tree:
     def __init__(self, root, build):
         self.root, self.build = Path(root), Path(build)
@@ -119,16 +127,17 @@ class Tree:
         return found
 
     def read_symbols(self):
+        sources = {}
         for source, object_file in self.objects().items():
-            if not object_file.exists():
+            if object_file.exists():
+                sources[str(object_file)] = source
+            else:
                 self.problems.append(f"{source}: {object_file} is missing; build first")
-                continue
-            listing = subprocess.run(["nm", "-P", object_file], check=True, capture_output=True, text=True).stdout
-            for symbol, kind, *_ in map(str.split, listing.splitlines()):
-                if kind in "TDBRC":
-                    self.defined.setdefault(symbol, []).append(source)
-                elif kind == "U":
-                    self.undefined.setdefault(symbol, []).append(source)
+        for object_file, symbol, kind in symbols_of(sources):
+            if kind in "TDBRC":
+                self.defined.setdefault(symbol, []).append(sources[object_file])
+            elif kind == "U":
+                self.undefined.setdefault(symbol, []).append(sources[object_file])
         for symbol, users in self.undefined.items():
             for used in self.defined.get(symbol, []):
                 if used == WIRING:
