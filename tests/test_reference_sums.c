@@ -49,7 +49,25 @@ START_TEST(several_at_once) {
 }
 END_TEST
 
+START_TEST(scaled_are_added_as_each_is) {
+  for (size_t d = 0; d < sizeof summed / sizeof *summed; d++) {
+    ref_real to[] = {0.0L, -0.0L, INFINITY, number(summed[d], 4), number(summed[d], 5), number(summed[d], 9)};
+    ref_real from[] = {-0.0L, -0.0L, -1, number(summed[d], 7), number(summed[d], 8), number(summed[d], 11)};
+    const ref_real factor = dt_is_integral(summed[d], false) ? 3 : 1 / 3.0L;
+    ref_real each[ROWS(to)];
+    if (dt_is_integral(summed[d], false)) to[2] = 2; /* which has no infinity */
+    memcpy(each, to, sizeof to);
+    ref_mode = modes[_i];
+    for (int i = 0; i < ROWS(to); i++) ref_add(summed[d], &each[i], factor * from[i]);
+    ref_add_scaled(summed[d], to, factor, from, ROWS(to));
+    for (int i = 0; i < ROWS(to); i++)
+      ck_assert_msg(memcmp(&to[i], &each[i], NUMBER_BYTES) == 0, "number %d: %La, not %La", i, to[i], each[i]);
+  }
+  ref_mode = REF_WIDE;
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {EACH(several_at_once, ROWS(modes)), {0}};
+  const suite_test tests[] = {EACH(several_at_once, ROWS(modes)), EACH(scaled_are_added_as_each_is, ROWS(modes)), {0}};
   return run_suite("reference_sums", tests, (suite_options){0});
 }

@@ -258,10 +258,6 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable(
   return ok ? GRAFT_OK : ref_no_memory();
 }
 
-static void add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const ref_real *from, int64_t count) {
-  for (int64_t e = 0; e < count; e++) ref_add(dtype, &to[e], factor * from[e]);
-}
-
 static void attend_back(const attention *a, int64_t at, const ref_real *grad, const ref_real *out, ref_real lse,
                         ref_array *to) {
   attention_row r = row_of(a, at);
@@ -273,12 +269,12 @@ static void attend_back(const attention *a, int64_t at, const ref_real *grad, co
     const ref_real *v = vector(&a->v, r.first + j, value_width);
     ref_real slope = weight * (mask * ref_dot(a->dtype, grad, 1, v, 1, value_width) - delta);
     const ref_real *q = vector(&a->q, at, width), *k = vector(&a->k, r.first + j, width);
-    if (to[OF_QUERY].re) add_scaled(a->dtype, vector(&to[OF_QUERY], at, width), a->scale * slope, k, width);
-    if (to[OF_KEY].re) add_scaled(a->dtype, vector(&to[OF_KEY], r.first + j, width), a->scale * slope, q, width);
+    if (to[OF_QUERY].re) ref_add_scaled(a->dtype, vector(&to[OF_QUERY], at, width), a->scale * slope, k, width);
+    if (to[OF_KEY].re) ref_add_scaled(a->dtype, vector(&to[OF_KEY], r.first + j, width), a->scale * slope, q, width);
     if (to[OF_VALUE].re) {
-      add_scaled(a->dtype, vector(&to[OF_VALUE], r.first + j, value_width), weight * mask, grad, value_width);
+      ref_add_scaled(a->dtype, vector(&to[OF_VALUE], r.first + j, value_width), weight * mask, grad, value_width);
     }
-    if (to[OF_BIAS].re) add_scaled(a->dtype, &to[OF_BIAS].re[r.bias + j * a->bias_stride[3]], 1, &slope, 1);
+    if (to[OF_BIAS].re) ref_add_scaled(a->dtype, &to[OF_BIAS].re[r.bias + j * a->bias_stride[3]], 1, &slope, 1);
   }
 }
 

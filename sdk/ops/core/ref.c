@@ -206,6 +206,21 @@ ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t cou
   return sum;
 }
 
+void ref_add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const ref_real *from, int64_t count) {
+  const bool integral = dt_is_integral(dtype, true), narrowed = ref_mode & REF_NARROW;
+  const bool reversed = ref_mode & REF_REVERSED;
+  const graft_dtype accumulator = dt_accumulate(dtype);
+  for (int64_t i = 0; i < count; i++) {
+    const ref_real value = factor * from[i], first = reversed ? value : to[i], second = reversed ? to[i] : value;
+    if (integral)
+      ref_add(dtype, &to[i], value);
+    else if (narrowed)
+      to[i] = narrow(accumulator, narrow(accumulator, 0 + first) + second);
+    else
+      to[i] = 0 + first + second;
+  }
+}
+
 /* How often a sum is looked at: at an infinity or NaN, which a finite product does not change, adding takes an x87 unit
  * a hundred times as long. */
 enum { LOOKED_AT = 8 };

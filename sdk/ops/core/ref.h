@@ -87,6 +87,8 @@ void ref_dots(graft_dtype dtype, const ref_real *x, int64_t xs, ref_factors y, i
 static inline void ref_add(graft_dtype dtype, ref_real *sum, ref_real value) {
   *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);
 }
+/* The same of each of to, and factor times each of from; to the bit. */
+void ref_add_scaled(graft_dtype dtype, ref_real *to, ref_real factor, const ref_real *from, int64_t count);
 static inline void ref_add_element(graft_dtype dtype, ref_array *sums, int64_t at, const ref_array *from, int64_t i) {
   ref_add(dtype, &sums->re[at], from->re[i]);
   if (sums->im) ref_add(dtype, &sums->im[at], from->im[i]);
