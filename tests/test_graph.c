@@ -374,5 +374,7 @@ int main(void) {
   const suite_test tests[] = {EACH(runs_as_calls_do, ROWS(programs) * DEVICES),
                               EACH(runs_in_groups_as_calls_do, ROWS(programs) * GROUPINGS),
                               {0}};
-  return run_suite("graph", tests, (suite_options){.timeout_s = 60, .setup = files_begin, .teardown = files_end});
+  /* One process: PoCL reads ten megabytes in each that compiles. */
+  return run_suite("graph", tests,
+                   (suite_options){.setup = files_begin, .teardown = files_end, .shared_process = true});
 }
