@@ -278,6 +278,10 @@ START_TEST(threads_run_one_on_streams_of_theirs) {
 }
 END_TEST
 
+static void open_once(void) {
+  if (!device) open_device();
+}
+
 int main(void) {
   const suite_test tests[] = {EACH(ops_of_floats, ROWS(float_dtypes)),
                               EACH(pairs_of_floats, ROWS(float_dtypes)),
@@ -290,5 +294,5 @@ int main(void) {
                               EACH(calls_that_need_not_each_other, ROWS(twos)),
                               ONCE(threads_run_one_on_streams_of_theirs),
                               {0}};
-  return run_suite("opencl_groups", tests, (suite_options){.timeout_s = 300, .setup = open_device});
+  return run_suite("opencl_groups", tests, on_one_device(open_once));
 }
