@@ -80,9 +80,36 @@ def test_cnn_with_batch_norm(device, programs):
         assert_same(torch.compile(trained, backend="graft")(batches[0][0]), trained(batches[0][0]))
 
 
+class Turned(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, channels, 3, bias=False), nn.BatchNorm2d(channels), nn.ConvTranspose2d(channels, channels, 3)
+        )
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+@pytest.mark.parametrize("of_weights, of_input", [(False, True), (True, False), (True, True), (False, False)])
+def test_convolutions_lie_as_eagerly(device, of_weights, of_input):
+    """Results and gradients: as the input does, or else the weight."""
+    formats = {True: torch.channels_last, False: torch.contiguous_format}
+    x = torch.randn(2, 3, 8, 8, device=device).contiguous(memory_format=formats[of_input])
+    for model in (Turned(6).eval(), Turned(6)):
+        ours = copy.deepcopy(model).to(device, memory_format=formats[of_weights])
+        theirs = copy.deepcopy(ours)
+        inputs = [x.clone().requires_grad_() for _ in range(2)]
+        results = [run(each) for run, each in zip((torch.compile(ours, backend="graft"), theirs), inputs)]
+        for result in results:
+            result.square().sum().backward()
+        lies = [[(t.shape, t.stride()) for t in (result, each.grad)] for result, each in zip(results, inputs)]
+        assert lies[0] == lies[1]
+        torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(inputs[0].grad, inputs[1].grad, rtol=1e-4, atol=1e-4)
+
+
 def test_channels_last(device):
-    """A convolution's result lies otherwise there than PyTorch predicts of it; a view of it and what is returned lie as
-    predicted."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(144, 3))
     model = model.to(device, memory_format=torch.channels_last)
     x = torch.randn(2, 3, 8, 8, device=device).contiguous(memory_format=torch.channels_last)
@@ -208,7 +235,7 @@ def test_modes(device, programs, mode):
 
 
 def test_a_compiled_optimizer(device):
-    """Its steps are counted on the CPU, beside the graphs. As PyTorch's own tracing has it, which is not eager's formula."""
+    """As PyTorch's own tracing has it, which takes the formula of what is capturable."""
     states = []
     for backend in ("eager", "graft"):
         torch._dynamo.reset()

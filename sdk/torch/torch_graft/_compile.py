@@ -6,6 +6,8 @@ import importlib.abc
 import importlib.util
 import sys
 
+import torch
+
 from torch_graft import device_module
 from torch_graft._device import device_name
 
@@ -15,6 +17,7 @@ def install():
     _when_imported("torch._dynamo.backends.registry", _add_backend)
     _when_imported("torch._inductor.compile_fx", _route)
     _when_imported("torch._dynamo.variables.optimizer", _count_on_the_device)
+    _when_imported("torch._subclasses.fake_impls", _lay_convolutions)
 
 
 def _when_imported(name, action):
@@ -84,6 +87,36 @@ def _route(inductor):
         return original(model, inputs, *args, **kwargs)
 
     inductor.compile_fx = compile_fx
+
+
+def _lay_convolutions(fake):
+    """PyTorch's fake tensors expect of a device that it does not know that convolutions give contiguous tensors. Here they
+    lie as the input suggests, or else the weight, in eager mode, and so they should in what was compiled."""
+    aten = torch.ops.aten
+    for op, first in ((aten.convolution.default, 0), (aten.convolution_backward.default, 1)):  # where the input stands
+        plain = fake.op_implementations_dict.get(op)
+        if plain is not None:
+            fake.op_implementations_dict[op] = _lying_as_eagerly(plain, first)
+
+
+def _lying_as_eagerly(plain, first):
+    from torch._prims_common import suggest_memory_format
+
+    @functools.wraps(plain)
+    def convolution(mode, op, *args, **kwargs):
+        made = plain(mode, op, *args, **kwargs)
+        given = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
+        formats = [suggest_memory_format(each) for each in given[first : first + 2]]
+        format = next((each for each in formats if each != torch.contiguous_format), None)
+        if format is None or given[first].device.type != device_name():
+            return made
+        with mode:
+            if isinstance(made, torch.Tensor):
+                return made.contiguous(memory_format=format)
+            images = [each if each is None else each.contiguous(memory_format=format) for each in made[:2]]
+            return (*images, made[2])
+
+    return convolution
 
 
 def _count_on_the_device(dynamo):
