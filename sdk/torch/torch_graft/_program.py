@@ -19,7 +19,7 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torch_graft import _device, _open_sizes, _rng_ops
+from torch_graft import _device, _open_sizes, _parts, _rng_ops
 from torch_graft._layouts import as_expected, is_view, memory_of, strides_of
 from torch_graft._nodes import is_number, is_part, is_tensor, spread_last, why_not
 from torch_graft._warning import first_line
@@ -75,6 +75,7 @@ class _Plan:
     def __init__(self, module, passes):
         self.passes = passes
         self.module = module
+        _parts.place(module.graph)
         nodes = list(module.graph.nodes)
         self.placeholders = [node for node in nodes if node.op == "placeholder"]
         self.attributes = {node: _attribute(module, node.target) for node in nodes if node.op == "get_attr"}

@@ -74,9 +74,11 @@ def watched(step, device, steps):
 
 
 def is_product(kernel):
-    """A kernel's record is named "kernel (op)"; one of a graph's own has its groups' names, such as `multiply`."""
-    op = kernel.partition("(")[2] or kernel
-    return any(word in PRODUCTS for word in op.replace("::", "_").replace(".", "_").split("_")) or "multiply" in kernel
+    """A kernel's record is named "kernel (op)"; one of a graph's own has its groups' names, such as `multiply`, and `pack`,
+    which lays out an operand for it."""
+    op = kernel.partition("(")[2].rstrip(")") or kernel
+    named = any(word in PRODUCTS for word in op.replace("::", "_").replace(".", "_").split("_"))
+    return named or "multiply" in kernel or kernel == "pack"
 
 
 def outside(step, device):
