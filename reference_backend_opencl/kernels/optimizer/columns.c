@@ -355,7 +355,8 @@ static void take_components(finder *f) {
   f->lengths[0] = lanes;
 }
 
-static void read_nodes(finder *f) {
+/* Calls of single tensors are looked at only where some may be columns. */
+static void read_nodes(finder *f, bool components) {
   for (uint32_t n = 0; n < f->count; n++) {
     ocl_lists lists;
     f->family[n] = f->lane[n] = NONE;
@@ -363,7 +364,7 @@ static void read_nodes(finder *f) {
     f->kinds[n] = OF_LISTS;
     note_lists(f, &lists);
   }
-  for (uint32_t n = 0; n < f->count; n++) {
+  for (uint32_t n = 0; (components || f->families > 0) && n < f->count; n++) {
     ocl_fused_op op;
     if (f->kinds[n] == OF_LISTS || !ocl_fused_read(f->exec, f->nodes[n], &op) || !is_plain(&op)) continue;
     f->kinds[n] = OF_TENSORS;
@@ -392,7 +393,7 @@ graft_status ocl_columns_find(const graft_exec *exec, const graft_graph_node *co
     f.lane = numbers + count + 1;
     f.parents = numbers + 2 * ((size_t)count + 1);
     f.lengths = numbers + 3 * ((size_t)count + 1);
-    read_nodes(&f);
+    read_nodes(&f, components);
     if (f.families > 0)
       find_lanes(&f);
     else if (components)
