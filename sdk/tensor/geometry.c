@@ -35,14 +35,15 @@ static bool has_zero(int32_t ndim, const int64_t *sizes) {
   return false;
 }
 
-/* Whether the dims in `order`, innermost first, lie one after another without gaps. */
+/* Whether the dims in `order`, innermost first, lie one after another without gaps. Sizes may be those of a result that
+ * has more elements than can be counted, which is refused later: products wrap around. */
 static bool packed_in_order(int32_t ndim, const int64_t *sizes, const int64_t *strides, const int8_t *order) {
-  int64_t expected = 1;
+  uint64_t expected = 1;
   for (int32_t i = 0; i < ndim; i++) {
     int32_t d = order ? order[i] : ndim - 1 - i;
     if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    if ((uint64_t)strides[d] != expected) return false;
+    expected *= (uint64_t)sizes[d];
   }
   return true;
 }
