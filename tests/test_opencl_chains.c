@@ -381,6 +381,33 @@ START_TEST(calls_that_differ) {
 }
 END_TEST
 
+/* The calls of a group alone could be columns in another way than all calls of the graph: as four rows of a sum in
+ * place and a difference, of which every other one has its operands the other way round, so that a column would read in
+ * memory what the one before it still has in registers. A call on lists of other sizes says that they are rows of two
+ * items. */
+static void two_rows(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **x = in, **g = in + 2, **y = in + 4;
+  graft_tensor *of_x[TENSORS], *of_y[TENSORS];
+  (void)what;
+  for (int i = 0; i < TENSORS; i++) {
+    of_x[i] = CALL(SELECT_INT, T(x[i]), INT(0), INT(0));
+    of_y[i] = CALL(SELECT_INT, T(y[i]), INT(0), INT(0));
+  }
+  INTO(of_x, FOREACH_ADD_LIST, LIST(of_x), LIST(of_y), NUMBER(1));
+  for (int i = 0; i < TENSORS; i++) {
+    WRITE(x[i], ADD_TENSOR, T(x[i]), NUMBER(2));
+    out[2 * i] = retained(CALL(SUB_TENSOR, T(x[i]), T(g[i])));
+    WRITE(y[i], ADD_TENSOR, T(y[i]), NUMBER(2));
+    out[2 * i + 1] = retained(CALL(SUB_TENSOR, T(g[i]), T(y[i])));
+  }
+}
+
+START_TEST(calls_that_are_other_columns_by_themselves) {
+  if (!device) return;
+  compare_lists("two rows", &(way){two_rows, NULL, 6, 4, 0, 0, .at_least = true}, &kinds[0]);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(a_step_of_adamw, ROWS(kinds)),
                               EACH(a_step_that_counts_in_memory, ROWS(counted)),
@@ -396,6 +423,7 @@ int main(void) {
                               EACH(calls_of_each_count, ROWS(counted)),
                               ONCE(calls_on_both_sides_of_one_on_lists),
                               ONCE(calls_that_differ),
+                              ONCE(calls_that_are_other_columns_by_themselves),
                               {0}};
   const int failed = run_suite("opencl_chains", tests, on_one_device(open_for_cpus));
   return run_suite("opencl_chains_of_gpus", tests, on_one_device(open_for_gpus)) || failed;

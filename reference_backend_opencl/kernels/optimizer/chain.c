@@ -159,6 +159,7 @@ typedef struct linking {
   ocl_chain *chain;
   operand known[VALUES_MAX];
   int values[VALUES_MAX], nknown;
+  ocl_lists calls[OCL_CHAIN_CALLS + 1]; /* the last: one too many */
 } linking;
 
 /* Where each of the tensors is in the list, `missing` of them nowhere. */
@@ -268,21 +269,30 @@ static bool read_call(const linking *l, const graft_exec *exec, uint32_t n, ocl_
   return false;
 }
 
+/* Whether the last call fits to those before it. Of the calls of a group alone may come other columns than of those of
+ * the graph, which it was made of. */
+static bool fits(const linking *l, const graft_device *device, int last) {
+  const ocl_lists *call = &l->calls[last];
+  bool fits = ocl_chain_alike(device, &l->calls[0], call) && !ocl_chain_clashes(call, call);
+  for (int c = 0; c < last && fits; c++)
+    fits = !ocl_chain_clashes(&l->calls[c], call) && !ocl_chain_clashes(call, &l->calls[c]);
+  return fits;
+}
+
 /* Of a column all nodes but the first are no calls of their own. */
 static graft_status read_calls(linking *l, const graft_exec *exec) {
   ocl_chain *chain = l->chain;
   graft_status status = ocl_columns_find(exec, l->group->nodes, l->group->node_count, true, &chain->columns);
-  ocl_lists first, call;
   uint32_t read = 0, nodes;
   chain->functions = calloc(chain->columns.count + 1u, sizeof *chain->functions);
   if (!chain->functions) return GRAFT_OUT_OF_MEMORY;
   for (uint32_t n = 0; n < l->group->node_count && status == GRAFT_OK; n++) {
-    if (!read_call(l, exec, n, &call, &nodes)) continue;
+    ocl_lists *call = &l->calls[chain->nops];
+    if (!read_call(l, exec, n, call, &nodes)) continue;
     if (chain->nops == OCL_CHAIN_CALLS) return GRAFT_UNIMPLEMENTED;
-    if (chain->nops == 0) first = call;
     read += nodes;
-    chain->count = (uint32_t)first.list[0].count;
-    status = ocl_chain_alike(exec->device, &first, &call) ? add_op(l, &call) : GRAFT_UNIMPLEMENTED;
+    chain->count = (uint32_t)l->calls[0].list[0].count;
+    status = fits(l, exec->device, chain->nops) ? add_op(l, call) : GRAFT_UNIMPLEMENTED;
   }
   return status == GRAFT_OK && read != l->group->node_count ? GRAFT_UNIMPLEMENTED : status;
 }
