@@ -69,10 +69,10 @@ void tns_channels_last_strides(int32_t ndim, const int64_t *sizes, int64_t *stri
     tns_contiguous_strides(ndim, sizes, strides);
     return;
   }
-  int64_t stride = 1;
+  uint64_t stride = 1; /* as in packed_in_order */
   for (int32_t i = 0; i < ndim; i++) {
-    strides[order[i]] = stride;
-    stride *= sizes[order[i]];
+    strides[order[i]] = (int64_t)stride;
+    stride *= (uint64_t)sizes[order[i]];
   }
 }
 

@@ -18,8 +18,8 @@ static graft_status check_pair(op_call *c, const char *name, int64_t lowest) {
   const graft_value *list = op_value_named(c->schema, c->args, name);
   if (list->count != IMAGE_DIMS) return op_error(c, "%s has %u numbers; expected %d", name, list->count, IMAGE_DIMS);
   for (int i = 0; i < IMAGE_DIMS; i++) {
-    if (list->as.ints[i] >= lowest) continue;
-    return op_error(c, "%s holds %lld; expected at least %lld", name, (long long)list->as.ints[i], (long long)lowest);
+    graft_status status = op_check_step(c, name, list->as.ints[i], lowest);
+    if (status) return status;
   }
   return GRAFT_OK;
 }
@@ -88,8 +88,9 @@ static graft_status infer_col2im(op_call *c) {
   if (!status) status = check_pair(c, "output_size", 1);
   if (!status) status = infer_blocks(c, op_value_named(c->schema, c->args, "output_size")->as.ints, &b);
   if (status) return status;
-  int64_t rows = self->sizes[self->ndim - 2], area = b.kernel[0] * b.kernel[1], places = b.places[0] * b.places[1];
-  if (rows % area || self->sizes[self->ndim - 1] != places)
+  int64_t rows = self->sizes[self->ndim - 2], area = b.kernel[0] * b.kernel[1], places;
+  const bool counted = !__builtin_mul_overflow(b.places[0], b.places[1], &places);
+  if (rows % area || !counted || self->sizes[self->ndim - 1] != places)
     return op_refuse(c, ARG_col2im_self, "a multiple of %lld rows and %lld columns, one a place of the kernel",
                      (long long)area, (long long)places);
   out_of(c, 3, (int64_t[]){rows / area, b.size[0], b.size[1]});

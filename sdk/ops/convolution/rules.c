@@ -22,9 +22,8 @@ static graft_status window_list(op_call *c, int arg, int32_t dims, int64_t least
                     dims, op_show_tensors(c));
   }
   for (int32_t i = 0; i < dims; i++) {
-    if (list->as.ints[i] >= least) continue;
-    return op_error(c, "%s holds %lld; expected at least %lld", c->schema->args[arg].name, (long long)list->as.ints[i],
-                    (long long)least);
+    graft_status status = op_check_step(c, c->schema->args[arg].name, list->as.ints[i], least);
+    if (status) return status;
   }
   return GRAFT_OK;
 }

@@ -106,6 +106,14 @@ graft_status op_wrap_dims(op_call *call, int arg, int32_t ndim, bool empty_means
   return op_set_ints(call, arg, dims, count);
 }
 
+graft_status op_check_step(const op_call *call, const char *name, int64_t number, int64_t least) {
+  if (number < least)
+    return op_error(call, "%s holds %lld; expected at least %lld", name, (long long)number, (long long)least);
+  if (number > INT32_MAX)
+    return op_error(call, "%s holds %lld; expected at most %d", name, (long long)number, INT32_MAX);
+  return GRAFT_OK;
+}
+
 graft_status op_check_sizes(const op_call *call, int arg) {
   const graft_value *v = &call->args[arg];
   const char *name = call->schema->args[arg].name;

@@ -224,6 +224,9 @@ graft_status op_integer_holds(const op_call *call, int arg, const graft_value *v
  * would have another result. The call has been through its rule. */
 graft_value op_wrapped_number(const op_call *call, int arg, graft_value value);
 
+/* A number of a window (its size, step, dilation, padding): `least` at least, and none so large that sums and products
+ * of two of them overflow. */
+graft_status op_check_step(const op_call *call, const char *name, int64_t number, int64_t least);
 /* An int list that is a shape: at most GRAFT_MAX_DIMS sizes, none negative, and a number of elements. */
 graft_status op_check_sizes(const op_call *call, int arg);
 

@@ -58,7 +58,9 @@ static graft_status check_groups(op_call *c, const norm_args *at) {
   if (groups < 1 || channels < 0 || channels % groups) {
     return op_error(c, "%lld channels can't be divided into %lld groups", (long long)channels, (long long)groups);
   }
-  if (n < 0 || area < 0 || n * channels * area != op_tensor(c, at->input)->numel) {
+  int64_t all;
+  const bool counted = !__builtin_mul_overflow(n, channels, &all) && !__builtin_mul_overflow(all, area, &all);
+  if (n < 0 || area < 0 || !counted || all != op_tensor(c, at->input)->numel) {
     return op_error(c, "N %lld, C %lld and HxW %lld are not the sizes of %s", (long long)n, (long long)channels,
                     (long long)area, op_show(c, at->input));
   }

@@ -31,8 +31,8 @@ static graft_status check_list(op_call *c, const char *name, int64_t lowest) {
   if (list->count != (uint32_t)dims)
     return op_error(c, "%s has %u numbers; expected one or %d", name, list->count, dims);
   for (int i = 0; i < dims; i++) {
-    if (list->as.ints[i] >= lowest) continue;
-    return op_error(c, "%s holds %lld; expected at least %lld", name, (long long)list->as.ints[i], (long long)lowest);
+    graft_status status = op_check_step(c, name, list->as.ints[i], lowest);
+    if (status) return status;
   }
   return GRAFT_OK;
 }
