@@ -131,3 +131,20 @@ def test_ops_of_a_user_are_not_kept(tmp_path):
     """They may have been edited since."""
     assert run(tmp_path, EDITED.format(factor=100)).values == ["[100.0, 100.0]"]
     assert run(tmp_path, EDITED.format(factor=2)).values == ["[2.0, 2.0]"]
+
+
+FLOATS = """
+    import torch, torch_graft
+
+    def changed(a, number):
+        return torch._foreach_add([a * number], number)[0]
+
+    compiled = torch.compile(changed, backend="graft")
+    a = torch.arange(3.0, device="graft")
+    for number in (0.5, 1.5, 0.25, 7.0):  # from the second on, it is an argument of the graph
+        assert torch.equal(compiled(a, number), changed(a, number)), number
+"""
+
+
+def test_a_graph_with_the_value_of_a_float_serves_no_other(python, tmp_path):
+    python(textwrap.dedent(FLOATS), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()

@@ -15,6 +15,7 @@ import sympy
 import torch
 from torch._functorch import config as functorch_config
 from torch._inductor.output_code import OutputCode
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from torch_graft import _program
 from torch_graft._device import library
@@ -50,6 +51,8 @@ class KeptProgram(OutputCode):
 
         if _guards_are_misread():
             raise BypassAOTAutogradCache("one of its guards is an alternative, which PyTorch would misread")
+        if _guards_are_of_floats():
+            raise BypassAOTAutogradCache("it holds for one value of a float, which PyTorch would not ask for")
         try:
             self.kept = GraphPickler.dumps(self.module, Options(ops_filter=_is_known))
         except Exception as error:  # tensors of the graph, values of a user's own: any class may refuse, in its own way
@@ -77,6 +80,15 @@ def _guards_are_misread():
     context = torch._guards.TracingContext.try_get()
     sizes = context and context.fake_mode and context.fake_mode.shape_env
     return sizes is not None and any(isinstance(guard.expr, sympy.Or) for guard in sizes.guards)
+
+
+def _guards_are_of_floats():
+    """Whether the graph has a number in it that is a float argument of the program. What finds an entry asks guards of
+    whole numbers alone, so that the next value would be served the graph of this one."""
+    context = torch._guards.TracingContext.try_get()
+    sizes = context and context.fake_mode and context.fake_mode.shape_env
+    symbols = {symbol for guard in sizes.guards for symbol in guard.expr.free_symbols} if sizes else set()
+    return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
 def _is_known(name):
