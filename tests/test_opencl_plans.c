@@ -19,35 +19,24 @@
 
 /* ---- devices ---- */
 
-#define ANY_DEVICE                                                                                            \
-  IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(4) << 30),                                     \
-      IDLE_NUMBER(CL_DEVICE_SINGLE_FP_CONFIG, cl_device_fp_config, CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN), \
-      IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 1024),                                                \
-      IDLE_TEXT(CL_DEVICE_EXTENSIONS, "cl_khr_byte_addressable_store cl_khr_fp64"),                           \
-      IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 1.2 described")
+#define DESCRIBED(type, units, width, local_bytes, lanes)                                                        \
+  {                                                                                                              \
+    IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, type), IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, units), \
+        IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, width),                                        \
+        IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, local_bytes),                                            \
+        IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, lanes),                                               \
+        IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(4) << 30),                                  \
+        IDLE_NUMBER(CL_DEVICE_SINGLE_FP_CONFIG, cl_device_fp_config, CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN),  \
+        IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 1024),                                                 \
+        IDLE_TEXT(CL_DEVICE_EXTENSIONS, "cl_khr_byte_addressable_store cl_khr_fp64"),                            \
+        IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 1.2 described"), {                                                  \
+      0                                                                                                          \
+    }                                                                                                            \
+  }
 
-static const idle_answer cpu16[] = {IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_CPU),
-                                    IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 16),
-                                    IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 16),
-                                    IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 512 << 10),
-                                    IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 4096),
-                                    ANY_DEVICE,
-                                    {0}};
-static const idle_answer cpu4[] = {IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_CPU),
-                                   IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 4),
-                                   IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 4),
-                                   IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 512 << 10),
-                                   IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 4096),
-                                   ANY_DEVICE,
-                                   {0}};
-static const idle_answer gpu[] = {IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_GPU),
-                                  IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 40),
-                                  IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 1),
-                                  IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 64 << 10),
-                                  IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 256),
-                                  ANY_DEVICE,
-                                  {0}};
-
+static const idle_answer cpu16[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 16, 16, 512 << 10, 4096);
+static const idle_answer cpu4[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 4, 4, 512 << 10, 4096);
+static const idle_answer gpu[] = DESCRIBED(CL_DEVICE_TYPE_GPU, 40, 1, 64 << 10, 256);
 static const idle_answer h100[] = {IDLE_H100,
                                    IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(20) << 30),
                                    IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 3.0 CUDA"),
