@@ -238,8 +238,7 @@ static void device_text(const graft_device *device, char *text, size_t capacity)
   snprintf(text, capacity, "%s|%s|%s", name, driver, version);
 }
 
-/* "lines softmax" is lines.cl and then softmax.cl. */
-static void add_files(ocl_text *source, const char *files) {
+void ocl_program_add_files(ocl_text *source, const char *files) {
   while (*files) {
     char name[64];
     size_t length = strcspn(files, " ");
@@ -356,7 +355,7 @@ graft_status ocl_program_get(graft_device *device, const char *head, const char 
   ocl_text_add(&source, "%s", head);
   size_t head_length = source.length;
   ocl_text_add(&source, "%s", ocl_kernel_source("core/common"));
-  add_files(&source, file);
+  ocl_program_add_files(&source, file);
   graft_status status = get(device, &source, head_length, file, out);
   ocl_text_free(&source);
   return status;

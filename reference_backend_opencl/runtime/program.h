@@ -12,6 +12,8 @@ const char *ocl_kernel_source(const char *name);
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **program);
 /* The same for a source that has all of it, common.cl too; `name` is for reports. */
 graft_status ocl_program_get_whole(graft_device *device, const char *source, const char *name, ocl_program **program);
+/* Of such a source: "lines softmax" is lines.cl and then softmax.cl. */
+void ocl_program_add_files(ocl_text *source, const char *files);
 /* What it is at the moment: of a program made for small calls it changes once, to one that the driver has optimized. */
 cl_program ocl_program_handle(const ocl_program *program);
 /* Counts a launch. Where the program is not optimized and has been launched so often that it pays, it becomes so. */

@@ -44,7 +44,7 @@ static operand operand_of(const ocl_lists *call, int k) {
 static bool is_same_item(const graft_tensor_desc *a, const graft_tensor_desc *b) {
   return a == b ||
          (a->storage_id == b->storage_id && a->dl.byte_offset == b->dl.byte_offset && a->dl.dtype == b->dl.dtype &&
-          ocl_elements(a) == ocl_elements(b) && ocl_column_is_dense(a) && ocl_column_is_dense(b));
+          ocl_elements(a) == ocl_elements(b) && ocl_is_dense(&a->dl) && ocl_is_dense(&b->dl));
 }
 
 static bool is_same(const operand *a, const operand *b) {

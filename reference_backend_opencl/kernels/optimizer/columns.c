@@ -150,15 +150,6 @@ static bool has_kind(const finder *f, const graft_tensor_desc *desc, const ocl_d
                    (dtype->class == OCL_CLASS_FLOAT && !strcmp(dtype->compute, compute->compute)));
 }
 
-bool ocl_column_is_dense(const graft_tensor_desc *desc) {
-  int64_t next = 1;
-  for (int32_t d = desc->dl.ndim - 1; d >= 0; d--) {
-    if (desc->dl.shape[d] != 1 && desc->dl.strides[d] != next) return false;
-    next *= desc->dl.shape[d];
-  }
-  return true;
-}
-
 static bool is_spread(const graft_tensor_desc *desc) {
   bool spread = true;
   for (int32_t d = 0; d < desc->dl.ndim && spread; d++) spread = desc->dl.shape[d] == 1 || desc->dl.strides[d] == 0;
@@ -180,12 +171,12 @@ static bool are_same(const ocl_fused_op *a, const ocl_fused_op *b) {
 
 static bool takes_operands(const finder *f, const ocl_fused_op *op) {
   const ocl_operands *o = &op->operands;
-  bool takes = has_kind(f, o->out, op->compute) && ocl_column_is_dense(o->out);
+  bool takes = has_kind(f, o->out, op->compute) && ocl_is_dense(&o->out->dl);
   for (int k = 0; takes && k < o->inputs; k++) {
     if (ocl_is_value(o->input[k]))
       takes = !o->input[k] || o->input[k]->dl.data; /* not a number of each run */
     else
-      takes = has_kind(f, o->input[k], op->compute) && (ocl_column_is_dense(o->input[k]) || is_spread(o->input[k]));
+      takes = has_kind(f, o->input[k], op->compute) && (ocl_is_dense(&o->input[k]->dl) || is_spread(o->input[k]));
   }
   return takes;
 }
@@ -256,7 +247,7 @@ static bool has_lists(const ocl_column *c) {
     for (uint32_t i = 0; has && i < c->count; i++) {
       const graft_tensor_desc *desc = c->call.list[k].items[i];
       has = ocl_elements(desc) == ocl_elements(c->call.list[0].items[i]) &&
-            (single ? is_spread(desc) : ocl_column_is_dense(desc));
+            (single ? is_spread(desc) : ocl_is_dense(&desc->dl));
     }
   }
   return has;

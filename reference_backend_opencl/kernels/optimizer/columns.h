@@ -30,8 +30,6 @@ typedef struct ocl_columns {
  * and `components` are asked for, calls that give each other nothing are of different items. */
 graft_status ocl_columns_find(const graft_exec *exec, const graft_graph_node *const *nodes, uint32_t count,
                               bool components, ocl_columns *columns);
-/* Whether the elements lie side by side, in the order of the dims. */
-bool ocl_column_is_dense(const graft_tensor_desc *desc);
 void ocl_columns_free(ocl_columns *columns);
 
 #endif

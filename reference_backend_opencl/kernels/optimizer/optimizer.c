@@ -58,11 +58,10 @@ static size_t local_of(const graft_device *device) {
 /* Functions stand in front of the head, and bring common.cl for themselves. */
 static graft_status share_with_functions(ocl_kernel **kernel, graft_device *device, const ocl_chain *chain,
                                          const ocl_text *head) {
-  static const char *const files[] = {"core/common", "core/places", "optimizer/lists", "optimizer/optimizer"};
   ocl_text text = {.failed = head->failed};
   ocl_chain_write_functions(&text, chain, device, local_of(device));
   if (!text.failed) ocl_text_add(&text, "%s", head->items);
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) ocl_text_add(&text, "%s", ocl_kernel_source(files[i]));
+  ocl_program_add_files(&text, "core/common " FILES);
   graft_status status = ocl_kernel_shared_whole(kernel, device, &text, FILES, "optimize", local_of(device));
   ocl_text_free(&text);
   return status;
