@@ -3,47 +3,49 @@
 #define UNIFORM(words, type) (CAT(convert_, type)((words) >> 8) * 0x1p-24f)
 
 /* A CPU makes the blocks of a vector side by side. A round multiplies words x and z, so that these stand in one vector,
- * y and w in another. */
+ * y and w in another. A word is the lower half of a lane of 64 bits, what stands above it nobody looks at. */
 #if defined(IS_CPU) && VEC == 16
 #define SIDE_BY_SIDE
-#define COUNTERS(counter) ((ulong4)(counter) + (ulong4)(0, 1, 2, 3))
-#define HALF uint4
-#define IN_ORDER s084c195d2a6e3b7f
+typedef ulong4 half_lanes;
+typedef ulong8 lanes_of_two;
+#define EACH_COUNTER (ulong4)(0, 1, 2, 3)
+#define SWAPPED s45670123
+#define IN_ORDER s04152637
+#define WORDS_OF as_uint16
 #elif defined(IS_CPU) && VEC == 8
 #define SIDE_BY_SIDE
-#define COUNTERS(counter) ((ulong2)(counter) + (ulong2)(0, 1))
-#define HALF uint2
-#define IN_ORDER s04261537
+typedef ulong2 half_lanes;
+typedef ulong4 lanes_of_two;
+#define EACH_COUNTER (ulong2)(0, 1)
+#define SWAPPED s2301
+#define IN_ORDER s0213
+#define WORDS_OF as_uint8
 #endif
 
 #ifdef SIDE_BY_SIDE
-#if VEC == 16
-typedef uint8 word_pair;
-typedef ulong8 product_pair;
-#define LOW_WORDS(products) convert_uint8(products)
-#define WIDEN(words) convert_ulong8(words)
-#else
-typedef uint4 word_pair;
-typedef ulong4 product_pair;
-#define LOW_WORDS(products) convert_uint4(products)
-#define WIDEN(words) convert_ulong4(words)
-#endif
-#define PAIR(first, second) (word_pair)((HALF)(first), (HALF)(second))
+#define LOW_HALF 0xFFFFFFFFul
+#define PAIR(first, second) (lanes_of_two)((half_lanes)(first), (half_lanes)(second))
 static VEC_OF(uint) draw_words(ulong counter, ulong seed) {
-  const product_pair factors = WIDEN(PAIR(0xD2511F53u, 0xCD9E8D57u));
-  const word_pair steps = PAIR(0x9E3779B9u, 0xBB67AE85u);
-  word_pair xz = PAIR(CAT(convert_, HALF)(COUNTERS(counter)), 0u);
-  word_pair yw = PAIR(CAT(convert_, HALF)(COUNTERS(counter) >> 32), 0u);
-  word_pair key = PAIR((uint)seed, (uint)(seed >> 32));
+  const lanes_of_two factors = PAIR(0xD2511F53ul, 0xCD9E8D57ul);
+  uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
+  const half_lanes counters = (half_lanes)counter + EACH_COUNTER;
+  lanes_of_two product = PAIR(counters >> 32, 0ul), xz = PAIR(counters, 0ul); /* the product: its y and w */
+  /* A product's upper half goes to the other word of the two: every other round has z in front. mul_hi takes PoCL several
+   * times as long. */
 #pragma unroll
-  for (int round = 0; round < 10; round++) {
-    const product_pair products = factors * WIDEN(xz); /* mul_hi takes PoCL several times as long */
-    const word_pair high = LOW_WORDS(products >> 32), low = LOW_WORDS(products);
-    xz = (word_pair)(high.hi, high.lo) ^ yw ^ key;
-    yw = (word_pair)(low.hi, low.lo);
-    key += steps;
+  for (int round = 0; round < 5; round++) {
+    lanes_of_two before = product.SWAPPED;
+    product = (xz & LOW_HALF) * factors;
+    const lanes_of_two zx = (product >> 32) ^ before ^ PAIR(key1, key0);
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+    before = product.SWAPPED;
+    product = (zx & LOW_HALF) * factors.SWAPPED;
+    xz = (product >> 32) ^ before ^ PAIR(key0, key1);
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
   }
-  return ((VEC_OF(uint))(xz, yw)).IN_ORDER;
+  return WORDS_OF(((xz & LOW_HALF) | product << 32).IN_ORDER);
 }
 #endif
 

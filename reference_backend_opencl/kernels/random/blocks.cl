@@ -1,31 +1,25 @@
 /* BLOCKS of philox.cl at once, their words one after the other. */
 #ifdef IS_CPU
 #define BLOCKS 8
+/* A word is the lower half of a lane of 64 bits, what stands above it nobody looks at: so a product's halves need no lane
+ * of their own, and a round is two multiplications, two shifts and the sums. mul_hi takes PoCL several times as long. */
+#define LOW_HALF 0xFFFFFFFFul
 static void draw_blocks(ulong counter, ulong seed, uint *words) {
-  ulong8 counters = (ulong8)counter + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
-  uint8 x = convert_uint8(counters), y = convert_uint8(counters >> 32), z = (uint8)0, w = (uint8)0;
-  uint key0 = (uint)seed, key1 = (uint)(seed >> 32), lanes[4][BLOCKS];
+  ulong8 x = (ulong8)counter + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7), y = x >> 32, z = (ulong8)0, w = (ulong8)0;
+  uint key0 = (uint)seed, key1 = (uint)(seed >> 32);
+#pragma unroll
   for (int round = 0; round < 10; round++) {
-    /* mul_hi takes PoCL several times as long. */
-    const ulong8 first = convert_ulong8(x) * 0xD2511F53ul, second = convert_ulong8(z) * 0xCD9E8D57ul;
-    const uint8 high0 = convert_uint8(first >> 32), low0 = convert_uint8(first);
-    const uint8 high1 = convert_uint8(second >> 32), low1 = convert_uint8(second);
-    x = high1 ^ y ^ key0;
-    y = low1;
-    z = high0 ^ w ^ key1;
-    w = low0;
+    const ulong8 first = (x & LOW_HALF) * 0xD2511F53ul, second = (z & LOW_HALF) * 0xCD9E8D57ul;
+    x = (second >> 32) ^ y ^ key0;
+    y = second;
+    z = (first >> 32) ^ w ^ key1;
+    w = first;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
-  vstore8(x, 0, lanes[0]);
-  vstore8(y, 0, lanes[1]);
-  vstore8(z, 0, lanes[2]);
-  vstore8(w, 0, lanes[3]);
-#pragma unroll
-  for (int b = 0; b < BLOCKS; b++) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) words[4 * b + k] = lanes[k][b];
-  }
+  const ulong8 front = (x & LOW_HALF) | y << 32, back = (z & LOW_HALF) | w << 32;
+  vstore16(as_uint16((ulong8)(front.s0, back.s0, front.s1, back.s1, front.s2, back.s2, front.s3, back.s3)), 0, words);
+  vstore16(as_uint16((ulong8)(front.s4, back.s4, front.s5, back.s5, front.s6, back.s6, front.s7, back.s7)), 1, words);
 }
 #else
 #define BLOCKS 1
