@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/loss/classes.h"
 #include "kernels/optimizer/chain.h"
 
 /* ---- an executable ---- */
@@ -26,7 +27,8 @@ typedef struct last_pass {
 } last_pass;
 
 struct graft_executable {
-  ocl_chain *chain; /* calls on lists; NULL: all others */
+  ocl_chain *chain;     /* calls on lists, */
+  ocl_classes *classes; /* or the two of a cross entropy's gradient; NULL both: all others */
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
   int nlasts;
@@ -420,6 +422,7 @@ static graft_status make_followed(compiling *c) {
 
 graft_status ocl_fused_destroy(graft_executable *executable) {
   ocl_chain_destroy(executable->chain);
+  ocl_classes_destroy(executable->classes);
   ocl_followed_destroy(&executable->followed);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
@@ -439,6 +442,16 @@ static graft_status compile_chain(const graft_exec *exec, const graft_graph_grou
                                   graft_graph_compiled *compiled) {
   graft_executable *made = calloc(1, sizeof *made);
   const graft_status status = made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY;
+  if (status != GRAFT_OK) return free(made), status;
+  compiled->executable = made;
+  compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
+  return GRAFT_OK;
+}
+
+static graft_status compile_classes(const graft_exec *exec, const graft_graph_group *group,
+                                    graft_graph_compiled *compiled) {
+  graft_executable *made = calloc(1, sizeof *made);
+  const graft_status status = made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY;
   if (status != GRAFT_OK) return free(made), status;
   compiled->executable = made;
   compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
@@ -471,8 +484,8 @@ static graft_status compile_fused(const graft_exec *exec, const graft_graph_grou
 
 /* Columns of calls on single tensors are a chain, too. */
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
-  graft_status status = GRAFT_UNIMPLEMENTED;
-  if (!has_lists(exec, group)) status = compile_fused(exec, group, compiled);
+  graft_status status = compile_classes(exec, group, compiled);
+  if (status == GRAFT_UNIMPLEMENTED && !has_lists(exec, group)) status = compile_fused(exec, group, compiled);
   return status == GRAFT_UNIMPLEMENTED ? compile_chain(exec, group, compiled) : status;
 }
 
@@ -520,6 +533,7 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   ocl_argument arguments[2 * OCL_FUSED_TENSORS + 3];
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
   if (e->chain) return ocl_chain_run(exec, e->chain, args);
+  if (e->classes) return ocl_classes_run(exec, e->classes, args);
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
   const ocl_argument given = {sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/loss/classes.h"
 #include "kernels/optimizer/chain.h"
 #include "kernels/optimizer/columns.h"
 #include "kernels/pointwise/fused.h"
@@ -24,6 +25,8 @@ typedef struct candidate {
   ocl_lists *lists;         /* a call on lists of tensors, which goes together with others alone; owned */
   const ocl_column *column; /* that this call is of: all of it are placed at once, as one on lists */
   bool leads;               /* it is the first of its column */
+  uint32_t pair;            /* 1 + the one call that it goes together with, which joins no other group; 0: none */
+  bool joins_pair;          /* it is that call */
   bool placed;
   uint32_t waits; /* for how many others */
   size_t follows; /* the first edge to a node that runs behind it */
@@ -159,6 +162,31 @@ static bool dissolve_rest(grouping *g) {
     any = true;
   }
   return any;
+}
+
+/* ---- pairs ---- */
+
+/* The gradient of a cross entropy, as its two calls, of which the second alone sees what the first gives. */
+static void find_pairs(grouping *g, const graft_exec *exec) {
+  for (uint32_t early = 0; early < g->graph->node_count; early++) {
+    candidate *c = &g->nodes[early];
+    const size_t edge = c->follows;
+    if (c->fits || edge == NO_EDGE || g->edges[edge].next != NO_EDGE) continue;
+    candidate *late = &g->nodes[g->edges[edge].late];
+    if (late->fits || !ocl_classes_match(exec, c->node, late->node) ||
+        share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) {
+      continue;
+    }
+    c->fits = late->fits = late->joins_pair = true;
+    c->pair = 1 + g->edges[edge].late;
+  }
+}
+
+static bool join_pair(grouping *g, uint32_t n) {
+  const uint32_t first = g->nmembers ? g->members[0] : n;
+  if (g->nmembers ? g->nodes[first].pair != 1 + n : !g->nodes[n].pair) return false;
+  g->members[g->nmembers++] = n;
+  return true;
 }
 
 /* Which calls are placed with this one, itself among them. */
@@ -382,6 +410,8 @@ static bool has_one_result(const grouping *g, uint32_t n) {
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
+  if (c->pair || c->joins_pair) return join_pair(g, n);
+  if (g->nmembers > 0 && g->nodes[g->members[0]].pair) return false;
   if (c->lists) return join_lists(g, n);
   if (g->nmembers > 0 && g->nodes[g->members[0]].lists) return false;
   ocl_fused_space space;
@@ -490,6 +520,7 @@ static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph
     status = find_candidates(&g, exec);
     if (status == GRAFT_OK) status = find_columns(&g, exec);
     if (status == GRAFT_OK) status = find_edges(&g);
+    if (status == GRAFT_OK) find_pairs(&g, exec);
   }
   for (uint32_t number = 1; status == GRAFT_OK;) {
     while (place_alone(&g)) continue;

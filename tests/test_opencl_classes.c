@@ -1,0 +1,79 @@
+/* The gradient of a cross entropy on the OpenCL backend: the two calls that give it are one kernel where nobody sees
+ * what is between them, and give what they give one by one, to the bit. */
+#include "opencl_groups.h"
+
+enum { LOGITS, TARGETS, GRAD, WEIGHTS, INPUTS };
+enum { EACH_ROW, MEAN, IGNORED = 2 };
+
+typedef struct entropy {
+  const char *name;
+  int64_t reduction;
+  bool weighted, seen; /* seen: what is between the two calls comes out, too */
+} entropy;
+static const entropy entropies[] = {
+    {"mean", MEAN, false, false},         {"weighted mean", MEAN, true, false}, {"sum", MEAN + 1, true, false},
+    {"each row", EACH_ROW, false, false}, {"seen between", MEAN, true, true},
+};
+
+static graft_value weight_of(const entropy *e, graft_tensor **in) {
+  return T(e->weighted ? in[WEIGHTS] : NULL);
+}
+
+static void gradient(graft_tensor **in, graft_tensor **out, const void *what) {
+  const entropy *e = what;
+  const graft_value weight = weight_of(e, in);
+  graft_tensor *both[2] = {NULL, NULL};
+  graft_tensor *result = CALL(LOG_SOFTMAX, T(in[LOGITS]), INT(1), graft_value_bool(false));
+  const graft_value args[] = {T(result), T(in[TARGETS]), weight, INT(e->reduction), INT(IGNORED)};
+  OK(graft_call(GRAFT_OP_NLL_LOSS_FORWARD, args, ROWS(args), both, 2));
+  later(both[0]);
+  graft_tensor *between = CALL(NLL_LOSS_BACKWARD, T(in[GRAD]), T(result), T(in[TARGETS]), weight, INT(e->reduction),
+                               INT(IGNORED), T(later(both[1])));
+  out[0] = retained(CALL(LOG_SOFTMAX_BACKWARD_DATA, T(between), T(result), INT(1),
+                         (graft_value){GRAFT_VALUE_DTYPE, 0, {.i = graft_tensor_dtype(in[LOGITS])}}));
+  if (e->seen) out[1] = retained(between);
+}
+
+static graft_tensor *targets(int64_t rows, int64_t classes) {
+  graft_tensor *t;
+  int64_t *values = calloc((size_t)rows, sizeof *values);
+  for (int64_t i = 0; i < rows; i++) values[i] = (i * 7 + 1) % classes;
+  if (rows > 3) values[3] = IGNORED;
+  OK(graft_tensor_from_host(device, GRAFT_I64, 1, &rows, values, &t));
+  free(values);
+  return t;
+}
+
+static void compare_entropy(const entropy *e, graft_dtype dtype, int64_t rows, int64_t classes) {
+  char name[96];
+  snprintf(name, sizeof name, "%s, %d bytes, %d x %d", e->name, (int)dt_bytes(dtype), (int)rows, (int)classes);
+  const int64_t row_count = e->reduction == EACH_ROW ? rows : 1;
+  graft_tensor *in[INPUTS] = {sized(dtype, rows, classes, 1), targets(rows, classes),
+                              filled_with(plain_value_at, dtype, row_count, 2),
+                              filled_with(plain_value_at, dtype, classes, 3)};
+  graft_tensor *grad = in[GRAD];
+  if (e->reduction != EACH_ROW) {
+    OK(tns_new(grad->storage, device, dtype, 0, NULL, NULL, 0, &in[GRAD]));
+    graft_tensor_release(grad);
+  }
+  const way w = {gradient, e, INPUTS, e->seen ? 2 : 1, e->seen ? 0 : 2, !e->seen, .at_least = false};
+  compare(name, &w, in, in);
+  release_all(in, INPUTS);
+}
+
+START_TEST(one_kernel_and_the_same_bits) {
+  static const int64_t sizes[][2] = {{1, 5}, {7, 13}, {65, 64}, {5, 4001}};
+  if (!device) return;
+  for (size_t s = 0; s < ROWS(sizes); s++) compare_entropy(&entropies[_i], GRAFT_F32, sizes[s][0], sizes[s][1]);
+  compare_entropy(&entropies[_i], GRAFT_BF16, 7, 130);
+  compare_entropy(&entropies[_i], GRAFT_F16, 9, 33);
+  compare_entropy(&entropies[_i], GRAFT_F64, 7, 13);
+}
+END_TEST
+
+int main(void) {
+  const suite_test tests[] = {EACH(one_kernel_and_the_same_bits, ROWS(entropies)), {0}};
+  setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
+  const int failed = run_suite("opencl_classes", tests, on_one_device(open_for_cpus));
+  return run_suite("opencl_classes_of_gpus", tests, on_one_device(open_for_gpus)) || failed;
+}
