@@ -369,81 +369,76 @@ ocl_given_number ocl_pointwise_scalar(const operands *call, const recipe *recipe
                             .is_divisor = scalar != NULL};
 }
 
-static cl_uint add_tensor(ocl_argument *arguments, cl_uint n, const graft_tensor_desc *desc) {
-  arguments[n] = (ocl_argument){sizeof(cl_mem), &desc->dl.data->handle};
-  arguments[n + 1] = (ocl_argument){sizeof(uint64_t), &desc->dl.byte_offset};
-  return n + 2;
+/* Numbers and places of a launch, as the kernel's `call` has them: numbers of 4, 8 or 16 bytes, then offsets. */
+typedef struct given_numbers {
+  uint64_t words[(OCL_SCALARS_MAX + OCL_INPUTS_MAX) * 2 + OCL_INPUTS_MAX + 2 + 1];
+  size_t bytes;
+} given_numbers;
+
+static graft_status give_number(given_numbers *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
+                                const ocl_given_number *given) {
+  ocl_number_argument number;
+  graft_status status = ocl_pointwise_number(plugin, memo->compute, recipe, given, &number);
+  if (status != GRAFT_OK) return status;
+  memcpy((char *)to->words + to->bytes, &number.value, number.bytes);
+  to->bytes += number.bytes;
+  return GRAFT_OK;
 }
 
-/* The arguments of a launch. */
-typedef struct given_arguments {
-  ocl_argument items[OCL_ARGUMENTS_MAX];
-  cl_uint count;
-  ocl_number_argument numbers[OCL_INPUTS_MAX + OCL_SCALARS_MAX];
-  int numbers_count;
-} given_arguments;
-
-static graft_status add_number(given_arguments *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
-                               const ocl_given_number *given) {
-  ocl_number_argument *number = &to->numbers[to->numbers_count++];
-  graft_status status = ocl_pointwise_number(plugin, memo->compute, recipe, given, number);
-  to->items[to->count++] = (ocl_argument){number->bytes, &number->value};
-  return status;
-}
-
-/* In a program of its own an operand is a tensor or a number. */
-static graft_status add_operands(given_arguments *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
+static graft_status give_numbers(given_numbers *to, const ocl_plugin *plugin, const memo *memo, const recipe *recipe,
                                  const operands *call) {
-  static const uint64_t unused = 0;
   graft_status status = GRAFT_OK;
-  for (int k = 0; k < call->inputs && status == GRAFT_OK; k++) {
-    if (!ocl_is_value(call->input[k])) {
-      to->count = add_tensor(to->items, to->count, call->input[k]);
-      continue;
-    }
-    const ocl_given_number given = operand_number(call, k);
-    status = add_number(to, plugin, memo, recipe, &given);
-    to->items[to->count++] = (ocl_argument)OCL_VALUE(unused);
-  }
-  return status;
-}
-
-/* In one that many ops share it is both, and something stands for what this op has not. */
-static graft_status add_shared_operands(given_arguments *to, const ocl_plugin *plugin, const memo *memo,
-                                        const recipe *recipe, const operands *call) {
-  graft_status status = GRAFT_OK;
-  for (int k = 0; k < OCL_INPUTS_MAX; k++) {
-    const bool is_tensor = k < call->inputs && !ocl_is_value(call->input[k]);
-    to->count = add_tensor(to->items, to->count, is_tensor ? call->input[k] : call->out);
+  to->bytes = 0;
+  for (int k = 0; k < OCL_SCALARS_MAX && status == GRAFT_OK; k++) {
+    const ocl_given_number given = ocl_pointwise_scalar(call, recipe, k);
+    status = give_number(to, plugin, memo, recipe, &given);
   }
   for (int k = 0; k < OCL_INPUTS_MAX && status == GRAFT_OK; k++) {
     const bool is_number = k < call->inputs && ocl_is_value(call->input[k]);
     const ocl_given_number given = is_number ? operand_number(call, k) : (ocl_given_number){.absent = 1};
-    status = add_number(to, plugin, memo, recipe, &given);
+    status = give_number(to, plugin, memo, recipe, &given);
   }
   return status;
+}
+
+static void give_places(given_numbers *to, const operands *call) {
+  const size_t number = to->bytes / (OCL_SCALARS_MAX + OCL_INPUTS_MAX);
+  uint64_t at[2 + OCL_INPUTS_MAX] = {call->out->dl.byte_offset, call->second ? call->second->dl.byte_offset : 0};
+  for (int k = 0; k < call->inputs; k++) at[2 + k] = ocl_is_value(call->input[k]) ? 0 : call->input[k]->dl.byte_offset;
+  memcpy((char *)to->words + to->bytes, at, sizeof at);
+  to->bytes = (size_t)ocl_round_up((int64_t)(to->bytes + sizeof at), (int64_t)ocl_larger((int64_t)number, sizeof *at));
+}
+
+/* The buffers. In a program of its own an operand that is a number has none; one that many ops share has all of them.
+ */
+static cl_uint add_buffers(ocl_argument *arguments, const memo *memo, const operands *call) {
+  cl_uint n = 0;
+  arguments[n++] = (ocl_argument)OCL_BUFFER(call->out->dl.data);
+  if (call->second) arguments[n++] = (ocl_argument)OCL_BUFFER(call->second->dl.data);
+  for (int k = 0; k < (memo->shares ? OCL_INPUTS_MAX : call->inputs); k++) {
+    const bool is_tensor = k < call->inputs && !ocl_is_value(call->input[k]);
+    if (is_tensor || memo->shares)
+      arguments[n++] = (ocl_argument)OCL_BUFFER(is_tensor ? call->input[k]->dl.data : NULL);
+  }
+  return n;
 }
 
 graft_status ocl_pointwise(const graft_exec *exec, const recipe *recipe, const operands *call) {
   memo *memo;
   graft_status status = ocl_memo_get(exec, &memo_type, &(source){call, recipe}, &memo);
-  const ocl_plugin *plugin = exec->device->plugin;
+  given_numbers numbers;
+  if (status == GRAFT_OK) status = give_numbers(&numbers, exec->device->plugin, memo, recipe, call);
   if (status != GRAFT_OK) return status;
-  given_arguments to;
-  to.numbers_count = 0;
-  to.count = add_tensor(to.items, 0, call->out);
-  if (call->second) to.count = add_tensor(to.items, to.count, call->second);
-  status = (memo->shares ? add_shared_operands : add_operands)(&to, plugin, memo, recipe, call);
-  for (int k = 0; k < OCL_SCALARS_MAX && status == GRAFT_OK; k++) {
-    const ocl_given_number given = ocl_pointwise_scalar(call, recipe, k);
-    status = add_number(&to, plugin, memo, recipe, &given);
-  }
+  give_places(&numbers, call);
+  ocl_argument arguments[2 + OCL_INPUTS_MAX + 2];
+  cl_uint count = add_buffers(arguments, memo, call);
+  arguments[count++] = (ocl_argument){numbers.bytes, numbers.words};
   cl_mem faults;
-  if (status == GRAFT_OK && memo->reports) {
+  if (memo->reports) {
     status = ocl_stream_faults(exec->stream, &faults);
-    to.items[to.count++] = (ocl_argument)OCL_VALUE(faults);
+    arguments[count++] = (ocl_argument)OCL_VALUE(faults);
   }
-  return status == GRAFT_OK ? ocl_launch(&memo->kernel, exec->stream, to.count, to.items) : status;
+  return status == GRAFT_OK ? ocl_launch(&memo->kernel, exec->stream, count, arguments) : status;
 }
 
 graft_status ocl_pointwise_engine(const ocl_call *call) {

@@ -67,8 +67,8 @@ DEFINE_PUT(put, D_OUT, INNER_OUT, RESULT, STORE_RESULT)
 #define STORE_SECOND(space, p, v) STORE(D_SECOND, space, p, v)
 DEFINE_PUT(put_second, D_SECOND, INNER_SECOND, VT, STORE_SECOND)
 #define OPERANDS (INPUTS + 2)
-#define PARAMETER_SECOND , PLACE(second)
-#define ROW_SECOND __global RAW(D_SECOND) *row_second = POINTER(D_SECOND, second) + start[INPUTS + 1];
+#define PARAMETER_SECOND , __global uchar *second
+#define ROW_SECOND __global RAW(D_SECOND) *row_second = (__global RAW(D_SECOND) *)(second + given.at[1]) + start[INPUTS + 1];
 #define PUT_SECOND(i, n) put_second(row_second, shape.stride[INPUTS + 1].along[0], i, n, (SECOND));
 #else
 #define OPERANDS (INPUTS + 1)
@@ -77,18 +77,22 @@ DEFINE_PUT(put_second, D_SECOND, INNER_SECOND, VT, STORE_SECOND)
 #define PUT_SECOND(i, n)
 #endif
 
+#define IN_MEMORY(k) , __global const uchar *in_##k
+#define ROW_IN_MEMORY(k) \
+  __global const RAW(D_##k) *row_##k = (__global const RAW(D_##k) *)(in_##k + given.at[k + 2]) + start[k + 1];
+
 #ifdef CASES
 DEFINE_FETCH(0)
 DEFINE_FETCH(1)
 DEFINE_FETCH(2)
-#define PARAMETER_0 , CONST_PLACE(in_0)
-#define PARAMETER_1 , CONST_PLACE(in_1)
-#define PARAMETER_2 , CONST_PLACE(in_2), CT value_0, CT value_1, CT value_2
-#define ROW_0 __global const RAW(D_0) *row_0 = CONST_POINTER(D_0, in_0) + start[1];
-#define ROW_1 __global const RAW(D_1) *row_1 = CONST_POINTER(D_1, in_1) + start[2];
-#define ROW_2 __global const RAW(D_2) *row_2 = CONST_POINTER(D_2, in_2) + start[3];
+#define PARAMETER_0 IN_MEMORY(0)
+#define PARAMETER_1 IN_MEMORY(1)
+#define PARAMETER_2 IN_MEMORY(2)
+#define ROW_0 ROW_IN_MEMORY(0)
+#define ROW_1 ROW_IN_MEMORY(1)
+#define ROW_2 ROW_IN_MEMORY(2)
 #define GET_OR_VALUE(k, i, n) \
-  (shape.in_memory >> k & 1 ? fetch_##k(row_##k, shape.stride[k + 1].along[0], i, n) : (VT)value_##k)
+  (shape.in_memory >> k & 1 ? fetch_##k(row_##k, shape.stride[k + 1].along[0], i, n) : (VT)given.value[k])
 #define GET_0(i, n) GET_OR_VALUE(0, i, n)
 #define GET_1(i, n) GET_OR_VALUE(1, i, n)
 #define GET_2(i, n) GET_OR_VALUE(2, i, n)
@@ -112,13 +116,13 @@ static RESULT picked(VT a, VT b, VT c, CT number_x, CT number_y, CT number_z, lo
 
 #ifdef CASES
 #elif defined(VALUE_0)
-#define PARAMETER_0 , CT in_0, ulong unused_0
+#define PARAMETER_0
 #define ROW_0
-#define GET_0(i, n) (VT) in_0
+#define GET_0(i, n) (VT) given.value[0]
 #elif INPUTS > 0
 DEFINE_FETCH(0)
-#define PARAMETER_0 , CONST_PLACE(in_0)
-#define ROW_0 __global const RAW(D_0) *row_0 = CONST_POINTER(D_0, in_0) + start[1];
+#define PARAMETER_0 IN_MEMORY(0)
+#define ROW_0 ROW_IN_MEMORY(0)
 #define GET_0(i, n) fetch_0(row_0, shape.stride[1].along[0], i, n)
 #else
 #define PARAMETER_0
@@ -127,13 +131,13 @@ DEFINE_FETCH(0)
 
 #ifdef CASES
 #elif defined(VALUE_1)
-#define PARAMETER_1 , CT in_1, ulong unused_1
+#define PARAMETER_1
 #define ROW_1
-#define GET_1(i, n) (VT) in_1
+#define GET_1(i, n) (VT) given.value[1]
 #elif INPUTS > 1
 DEFINE_FETCH(1)
-#define PARAMETER_1 , CONST_PLACE(in_1)
-#define ROW_1 __global const RAW(D_1) *row_1 = CONST_POINTER(D_1, in_1) + start[2];
+#define PARAMETER_1 IN_MEMORY(1)
+#define ROW_1 ROW_IN_MEMORY(1)
 #define GET_1(i, n) fetch_1(row_1, shape.stride[2].along[0], i, n)
 #else
 #define PARAMETER_1
@@ -142,13 +146,13 @@ DEFINE_FETCH(1)
 
 #ifdef CASES
 #elif defined(VALUE_2)
-#define PARAMETER_2 , CT in_2, ulong unused_2
+#define PARAMETER_2
 #define ROW_2
-#define GET_2(i, n) (VT) in_2
+#define GET_2(i, n) (VT) given.value[2]
 #elif INPUTS > 2
 DEFINE_FETCH(2)
-#define PARAMETER_2 , CONST_PLACE(in_2)
-#define ROW_2 __global const RAW(D_2) *row_2 = CONST_POINTER(D_2, in_2) + start[3];
+#define PARAMETER_2 IN_MEMORY(2)
+#define ROW_2 ROW_IN_MEMORY(2)
 #define GET_2(i, n) fetch_2(row_2, shape.stride[3].along[0], i, n)
 #else
 #define PARAMETER_2
@@ -191,8 +195,15 @@ typedef struct {
   SPACE_OF_CASES
 } space;
 
-KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, CT number_x, CT number_y, CT number_z,
+/* What a launch says beside buffers, in one: drivers take a while for each argument. */
+typedef struct {
+  CT number[3], value[3]; /* x, y, z; operands that are numbers */
+  ulong at[5];            /* where the result, the second one and the operands begin, in bytes */
+} call;
+
+KERNEL pointwise(__global uchar *out PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2, call given,
                  PARAMETER_FAULTS space shape) {
+  const CT number_x = given.number[0], number_y = given.number[1], number_z = given.number[2];
   VT x = (VT)number_x, y = (VT)number_y, z = (VT)number_z;
   long first = (long)get_global_id(0) * shape.per_item;
   long last = min(first + shape.per_item, shape.chunks);
@@ -207,7 +218,7 @@ KERNEL pointwise(PLACE(out) PARAMETER_SECOND PARAMETER_0 PARAMETER_1 PARAMETER_2
       outer /= shape.size[d];
       for (int k = 0; k < OPERANDS; k++) start[k] += place * shape.stride[k].along[d];
     }
-    __global RAW(D_OUT) *row_out = POINTER(D_OUT, out) + start[0];
+    __global RAW(D_OUT) *row_out = (__global RAW(D_OUT) *)(out + given.at[0]) + start[0];
     ROW_SECOND ROW_0 ROW_1 ROW_2
 #if defined(LONG) || defined(SMALL)
     for (; i < end; i += VEC) STEP(i, (int)min((long)VEC, end - i))
