@@ -273,7 +273,7 @@ long between_misuses(void) {
 
 const char *const between_kinds[BETWEEN_COUNTS] = {"contexts", "queues", "buffers",          "programs",
                                                    "kernels",  "events", "blocks of memory", "files"};
-static atomic_long objects[BETWEEN_COUNTS], markers;
+static atomic_long objects[BETWEEN_COUNTS], markers, reads, arguments_given;
 
 static void *driver(const char *name) {
   static void *library;
@@ -353,10 +353,6 @@ COMMAND(clEnqueueNDRangeKernel,
         (cl_command_queue queue, cl_kernel kernel, cl_uint dims, const size_t *first, const size_t *global,
          const size_t *local, cl_uint count, const cl_event *list, cl_event *event),
         (queue, kernel, dims, first, global, local, count, list, event))
-COMMAND(clEnqueueReadBuffer,
-        (cl_command_queue queue, cl_mem from, cl_bool blocking, size_t offset, size_t bytes, void *to, cl_uint count,
-         const cl_event *list, cl_event *event),
-        (queue, from, blocking, offset, bytes, to, count, list, event))
 COMMAND(clEnqueueWriteBuffer,
         (cl_command_queue queue, cl_mem to, cl_bool blocking, size_t offset, size_t bytes, const void *from,
          cl_uint count, const cl_event *list, cl_event *event),
@@ -391,7 +387,20 @@ SEEN void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blo
   return DRIVER(clEnqueueMapBuffer)(queue, buffer, blocking, flags, offset, bytes, count, list, event, error);
 }
 
-ASKED(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *value), (kernel, index, bytes, value))
+SEEN cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem from, cl_bool blocking, size_t offset, size_t bytes,
+                                void *to, cl_uint count, const cl_event *list, cl_event *event) {
+  if (fails("clEnqueueReadBuffer", CALLER)) return answer;
+  cl_int error = DRIVER(clEnqueueReadBuffer)(queue, from, blocking, offset, bytes, to, count, list, event);
+  if (error == CL_SUCCESS && event) atomic_fetch_add(&objects[BETWEEN_EVENTS], 1);
+  if (is_backend(CALLER)) atomic_fetch_add(&reads, 1);
+  return error;
+}
+
+SEEN cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value) {
+  if (fails("clSetKernelArg", CALLER)) return answer;
+  if (is_backend(CALLER)) atomic_fetch_add(&arguments_given, 1);
+  return DRIVER(clSetKernelArg)(kernel, index, bytes, value);
+}
 ASKED(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info key, size_t capacity, void *value, size_t *size),
       (kernel, key, capacity, value, size))
 ASKED(clBuildProgram,
@@ -463,6 +472,14 @@ int between_states_said(void) {
 
 long between_markers(void) {
   return atomic_load(&markers);
+}
+
+long between_reads(void) {
+  return atomic_load(&reads);
+}
+
+long between_arguments(void) {
+  return atomic_load(&arguments_given);
 }
 
 void between_count(long held[BETWEEN_COUNTS]) {

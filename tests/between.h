@@ -64,7 +64,10 @@ int between_states_said(void);
 void between_pretend(cl_device_info question, const void *value, size_t bytes);
 /* How many of the backend's questions to devices the driver has refused. */
 long between_refusals(void);
-/* How many markers the backend has put into queues. */
+/* How many markers the backend has put into queues, how often it has read a buffer by one, and how many arguments it
+ * has given to kernels. */
 long between_markers(void);
+long between_reads(void);
+long between_arguments(void);
 
 #endif

@@ -357,6 +357,85 @@ START_TEST(copies_arrive_where_they_belong) {
 }
 END_TEST
 
+/* ---- what is not done twice ---- */
+
+static graft_buffer *new_buffer(uint64_t bytes) {
+  graft_allocation request = {.struct_size = sizeof request, .bytes = bytes, .kind = GRAFT_MEMORY_DEVICE};
+  OK(memory->allocate(device, &request));
+  return request.buffer;
+}
+
+static unsigned char first_byte(graft_stream *stream, graft_buffer *from) {
+  unsigned char byte = 0;
+  OK(memory->copy_to_host(stream, &byte, from, 0, 1, 0));
+  OK(streams->synchronize(stream));
+  return byte;
+}
+
+/* PoCL's buffer is the host's memory, which the host reads itself once the stream is done; until then, and while others
+ * have its queue, a command does. */
+START_TEST(an_idle_stream_is_read_in_place) {
+  enum { LARGE = 2 << 20 };
+  graft_stream *stream = new_stream(0);
+  graft_buffer *large = new_buffer(LARGE);
+  unsigned char value = 1, seen = 0;
+  OK(memory->fill(stream, large, 0, LARGE, &value, 1));
+  const long before = between_reads();
+  ck_assert_int_eq(first_byte(stream, large), 1);
+  ck_assert_int_eq(between_reads() - before, 1);
+  ck_assert_int_eq(first_byte(stream, large), 1);
+  ck_assert_int_eq(between_reads() - before, 1);
+  value = 2;
+  OK(memory->fill(stream, large, 0, LARGE, &value, 1));
+  ck_assert_int_eq(first_byte(stream, large), 2);
+
+  void *handle;
+  OK(native->buffer(large, &handle));
+  const cl_event gate = close_gate(stream);
+  value = 3;
+  ck_assert(!clEnqueueFillBuffer(queue_of(stream), handle, &value, 1, 0, LARGE, 0, NULL, NULL));
+  OK(memory->copy_to_host(stream, &seen, large, 0, 1, 0));
+  ck_assert_int_eq(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  OK(streams->synchronize(stream));
+  ck_assert_int_eq(seen, 3);
+  clReleaseEvent(gate);
+  OK(memory->release(device, large));
+  OK(streams->destroy(stream));
+}
+END_TEST
+
+/* How many arguments one more sum gives to its kernel. */
+static long arguments_of_a_sum(graft_tensor *x, graft_tensor *y, graft_tensor **out) {
+  const long before = between_arguments();
+  OK(graft_call(GRAFT_OP_ADD_TENSOR, (graft_value[]){graft_value_tensor(x), graft_value_tensor(y)}, 2, out, 1));
+  return between_arguments() - before;
+}
+
+START_TEST(what_a_kernel_has_is_not_given_again) {
+  enum { N = 8 };
+  const float ones[N] = {1, 1, 1, 1, 1, 1, 1, 1}, twos[N] = {2, 2, 2, 2, 2, 2, 2, 2};
+  graft_tensor *x, *y, *out = NULL, *other = NULL;
+  float sums[N];
+  OK(graft_tensor_from_host(opened, GRAFT_F32, 1, (int64_t[]){N}, ones, &x));
+  OK(graft_tensor_from_host(opened, GRAFT_F32, 1, (int64_t[]){N}, twos, &y));
+  arguments_of_a_sum(x, y, &out); /* which makes it */
+  ck_assert_int_gt(arguments_of_a_sum(x, y, &out), 0);
+  ck_assert_int_eq(arguments_of_a_sum(x, y, &out), 0);
+  arguments_of_a_sum(y, y, &other);
+  ck_assert_int_gt(arguments_of_a_sum(y, y, &other), 0);
+  OK(graft_tensor_to_host(other, sums));
+  for (int i = 0; i < N; i++) ck_assert(sums[i] == 4);
+  ck_assert_int_gt(arguments_of_a_sum(x, y, &out), 0);
+  OK(graft_tensor_to_host(out, sums));
+  for (int i = 0; i < N; i++) ck_assert(sums[i] == 3);
+  /* A later buffer may have the handle of one that is gone. */
+  OK(memory->release(device, new_buffer(BYTES)));
+  ck_assert_int_gt(arguments_of_a_sum(x, y, &out), 0);
+  graft_tensor *all[] = {x, y, out, other};
+  for (int i = 0; i < ROWS(all); i++) graft_tensor_release(all[i]);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(who_asks_again_shares_a_marker),
                               ONCE(a_stream_without_work_is_done),
@@ -369,6 +448,8 @@ int main(void) {
                               ONCE(allocations_that_no_device_has_are_refused),
                               ONCE(pinned_memory_is_the_hosts),
                               EACH(copies_arrive_where_they_belong, 12),
+                              ONCE(an_idle_stream_is_read_in_place),
+                              ONCE(what_a_kernel_has_is_not_given_again),
                               {0}};
   return run_suite("opencl_streams", tests, (suite_options){.timeout_s = 60, .setup = setup, .teardown = teardown});
 }

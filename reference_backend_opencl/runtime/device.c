@@ -222,6 +222,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   /* In work-groups of many work-items PoCL does not compile all that waits right without its optimizer
    * (docs/opencl.md). */
   device->optimizes_slowly = pocl && device->is_cpu;
+  device->buffers_in_place = pocl && device->host_memory;
   device->compiles_here = pocl;
   device->keeps_programs = pocl && !(pocl_cache && strcmp(pocl_cache, "0") == 0);
   pthread_mutex_init(&device->shared_lock, NULL);

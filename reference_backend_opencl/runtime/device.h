@@ -25,7 +25,8 @@ struct graft_device {
   size_t largest_group;      /* work-items of one */
   cl_ulong local_bytes;      /* local memory of one */
   cl_ulong max_allocation;
-  size_t parameter_bytes; /* the most that the arguments of a kernel may have together */
+  atomic_uint_fast64_t buffers_released; /* times that one was given back */
+  size_t parameter_bytes;                /* the most that the arguments of a kernel may have together */
 
   pthread_mutex_t program_lock; /* guards `programs` and the state of each */
   pthread_cond_t program_ready;
@@ -35,6 +36,7 @@ struct graft_device {
   atomic_bool keeps_header;  /* and can't be told not to */
   bool optimizes_slowly;     /* most of what compiling a program takes: one for small calls may do without */
   bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
+  bool buffers_in_place;     /* a buffer made of the host's memory lies there, and nowhere else */
   bool compiles_here;        /* in this process, a kernel in the driver's threads where it is first run */
 
   pthread_mutex_t tensor_lock; /* guards what nvidia.c found out */

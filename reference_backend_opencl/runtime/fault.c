@@ -45,6 +45,7 @@ static ocl_faults *make(graft_device *device) {
     free(faults);
     return NULL;
   }
+  faults->device = device;
   atomic_init(&faults->references, 1);
   return faults;
 }
@@ -88,6 +89,6 @@ ocl_faults *ocl_faults_retain(ocl_faults *faults) {
 
 void ocl_faults_release(ocl_faults *faults) {
   if (!faults || atomic_fetch_sub(&faults->references, 1) > 1) return;
-  clReleaseMemObject(faults->words);
+  ocl_buffer_release(faults->device, faults->words);
   free(faults);
 }

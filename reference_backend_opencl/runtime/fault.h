@@ -19,6 +19,7 @@ enum {
 /* What the kernels of one stream found wrong first. Shared by the stream and the events recorded on it. */
 typedef struct ocl_faults {
   atomic_int references;
+  graft_device *device;
   cl_mem words;
   int64_t seen[3]; /* the words as they were last read back: id of the op (0: nothing), index, size or OCL_FAULT_* */
 } ocl_faults;

@@ -92,21 +92,85 @@ graft_status ocl_kernel_set(ocl_kernel *kernel, cl_uint count, const ocl_argumen
 void ocl_kernel_destroy(ocl_kernel *kernel) {
   if (!kernel->handle) return;
   free(kernel->constants);
+  free(kernel->given);
   clReleaseKernel(kernel->handle);
   pthread_mutex_destroy(&kernel->lock);
+}
+
+/* The arguments of the last launch. A handle keeps them, and drivers take a while for each (PoCL allocates memory for a
+ * copy of it): what comes again is not given again. */
+typedef struct given_argument {
+  size_t bytes;
+  unsigned char *value;
+  bool is_known, is_null;
+} given_argument;
+
+struct ocl_given {
+  uint64_t releases;      /* of buffers on the device until then: a later one may get the handle of one that is gone */
+  given_argument items[]; /* and their values behind them */
+};
+
+/* What the first launch gives of an argument tells how large it is, but of local memory, which has no value. */
+static size_t bytes_of(const ocl_argument *argument) {
+  return argument->value ? argument->bytes : sizeof(cl_mem);
+}
+
+/* NULL: no memory. */
+static ocl_given *make_given(cl_uint count, const ocl_argument *arguments) {
+  size_t bytes = 0;
+  for (cl_uint i = 0; i < count; i++) bytes += bytes_of(&arguments[i]);
+  ocl_given *made = calloc(1, sizeof *made + count * sizeof *made->items + bytes);
+  if (!made) return NULL;
+  unsigned char *value = (unsigned char *)(made->items + count);
+  for (cl_uint i = 0; i < count; i++) {
+    made->items[i] = (given_argument){.bytes = bytes_of(&arguments[i]), .value = value};
+    value += made->items[i].bytes;
+  }
+  return made;
+}
+
+static ocl_given *given_of(ocl_kernel *kernel, cl_uint count, const ocl_argument *arguments) {
+  ocl_given *given = kernel->given;
+  if (!given) given = kernel->given = make_given(count, arguments);
+  if (!given) return NULL;
+  const uint64_t releases = atomic_load(&kernel->device->buffers_released);
+  for (cl_uint i = 0; i < count && given->releases != releases; i++) given->items[i].is_known = false;
+  given->releases = releases;
+  return given;
+}
+
+static bool is_given(const given_argument *last, const ocl_argument *argument) {
+  if (!last->is_known || last->bytes != argument->bytes || last->is_null != !argument->value) return false;
+  return last->is_null || memcmp(last->value, argument->value, last->bytes) == 0;
+}
+
+static void note(given_argument *last, const ocl_argument *argument) {
+  last->is_known = last->bytes == argument->bytes;
+  last->is_null = !argument->value;
+  if (last->is_known && argument->value) memcpy(last->value, argument->value, last->bytes);
+}
+
+static cl_int set_arguments(ocl_kernel *kernel, cl_uint count, const ocl_argument *arguments) {
+  ocl_given *given = given_of(kernel, count, arguments);
+  for (cl_uint i = 0; i < count; i++) {
+    if (given && is_given(&given->items[i], &arguments[i])) continue;
+    if (given) given->items[i].is_known = false;
+    cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
+    if (error != CL_SUCCESS) return error;
+    if (given) note(&given->items[i], &arguments[i]);
+  }
+  return CL_SUCCESS;
 }
 
 static cl_int set_and_enqueue(ocl_kernel *kernel, graft_stream *stream, const size_t *global, cl_uint count,
                               const ocl_argument *arguments) {
   if (count != kernel->parameters) return CL_INVALID_KERNEL_ARGS;
-  for (cl_uint i = 0; i < count; i++) {
-    cl_int error = clSetKernelArg(kernel->handle, i, arguments[i].bytes, arguments[i].value);
-    if (error != CL_SUCCESS) return error;
-  }
+  cl_int error = set_arguments(kernel, count, arguments);
+  if (error != CL_SUCCESS) return error;
   cl_event event = NULL;
   const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_KERNEL, 0);
-  cl_int error = clEnqueueNDRangeKernel(command.queue, kernel->handle, 3, NULL, global, kernel->local, 0, NULL,
-                                        command.recorded ? &event : NULL);
+  error = clEnqueueNDRangeKernel(command.queue, kernel->handle, 3, NULL, global, kernel->local, 0, NULL,
+                                 command.recorded ? &event : NULL);
   ocl_command_end(&command, event, kernel->handle);
   return error;
 }
@@ -132,6 +196,8 @@ static cl_int renew(ocl_kernel *kernel) {
   clReleaseKernel(kernel->handle);
   kernel->handle = handle;
   kernel->of = now;
+  free(kernel->given);
+  kernel->given = NULL;
   return CL_SUCCESS;
 }
 

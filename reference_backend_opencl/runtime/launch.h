@@ -11,6 +11,7 @@
 #define OCL_ARGUMENTS_MAX 24
 
 typedef struct ocl_constants ocl_constants;
+typedef struct ocl_given ocl_given;
 
 /* A kernel with its constant arguments set, ready to launch. cl_kernel arguments are not thread-safe, and several
  * streams may share a memo: the lock spans setting the others and the launch. */
@@ -22,6 +23,7 @@ typedef struct ocl_kernel {
   cl_program of;            /* which of the program's the handle is of */
   cl_uint parameters;       /* those that a launch gives: all but the constants at the end */
   ocl_constants *constants; /* copies of these; NULL: none are kept */
+  ocl_given *given;         /* what the last launch gave; NULL: nothing is known of it */
   pthread_mutex_t lock;
   size_t global[3], local[3];
 } ocl_kernel;

@@ -31,9 +31,9 @@ static void CL_CALLBACK free_pages(cl_mem handle, void *pages) {
 
 /* A buffer of a processor in huge pages, where the system has them: with pages of 4 KiB a kernel that streams through
  * memory waits for their look-up as long as for the data. Drivers allocate without asking for them. NULL: not so. */
-static cl_mem in_huge_pages(graft_device *device, uint64_t bytes) {
+static cl_mem in_huge_pages(graft_device *device, uint64_t bytes, const char **at) {
 #ifdef MADV_HUGEPAGE
-  void *pages;
+  void *pages = NULL;
   if (!device->host_memory || bytes < HUGE_PAGE_BYTES) return NULL;
   if (posix_memalign(&pages, HUGE_PAGE_BYTES, bytes) != 0) return NULL;
   madvise(pages, bytes, MADV_HUGEPAGE); /* where it is refused the pages are small, and as good as the driver's */
@@ -43,17 +43,20 @@ static cl_mem in_huge_pages(graft_device *device, uint64_t bytes) {
     free(pages);
     return NULL;
   }
-  if (clSetMemObjectDestructorCallback(handle, free_pages, pages) == CL_SUCCESS) return handle;
+  if (clSetMemObjectDestructorCallback(handle, free_pages, pages) == CL_SUCCESS) {
+    *at = pages;
+    return handle;
+  }
   clReleaseMemObject(handle);
   free(pages);
 #else
-  (void)device, (void)bytes;
+  (void)device, (void)bytes, (void)at;
 #endif
   return NULL;
 }
 
-static cl_mem create(graft_device *device, uint64_t bytes, bool pinned, cl_int *error) {
-  cl_mem handle = in_huge_pages(device, bytes);
+static cl_mem create(graft_device *device, uint64_t bytes, bool pinned, const char **pages, cl_int *error) {
+  cl_mem handle = in_huge_pages(device, bytes, pages);
   if (handle) return handle;
   return clCreateBuffer(device->context, CL_MEM_READ_WRITE | (pinned ? CL_MEM_ALLOC_HOST_PTR : 0), bytes, NULL, error);
 }
@@ -72,7 +75,7 @@ static graft_status allocate(graft_device *device, graft_allocation *request) {
   bool pinned = request->kind == GRAFT_MEMORY_PINNED;
   cl_int error = CL_SUCCESS;
   buffer->bytes = request->bytes;
-  buffer->handle = create(device, request->bytes, pinned, &error);
+  buffer->handle = create(device, request->bytes, pinned, &buffer->pages, &error);
   if (!buffer->handle) {
     free(buffer);
     return ocl_fail(plugin, GRAFT_OUT_OF_MEMORY, "%llu bytes: %s", (unsigned long long)request->bytes,
@@ -89,12 +92,17 @@ static graft_status allocate(graft_device *device, graft_allocation *request) {
   return GRAFT_OK;
 }
 
+void ocl_buffer_release(graft_device *device, cl_mem handle) {
+  atomic_fetch_add(&device->buffers_released, 1); /* before its handle can be another's */
+  clReleaseMemObject(handle);
+}
+
 static graft_status release(graft_device *device, graft_buffer *buffer) {
   if (buffer->mapped) {
     clEnqueueUnmapMemObject(device->map_queue, buffer->handle, buffer->mapped, 0, NULL, NULL);
     clFlush(device->map_queue);
   }
-  clReleaseMemObject(buffer->handle);
+  ocl_buffer_release(device, buffer->handle);
   free(buffer);
   return GRAFT_OK;
 }
@@ -148,11 +156,25 @@ static graft_status copy_from_host(graft_stream *stream, graft_buffer *to, uint6
   return ocl_stream_result(stream, error, "clEnqueueWriteBuffer");
 }
 
+/* Up to this size a copy takes the host less than handing it to a thread of the driver, and waking with the answer. */
+#define READ_IN_PLACE_MAX (64u << 10)
+
+/* Whether all of the stream's commands are known to be done and have left what they wrote where the host sees it. While
+ * records are kept a copy is a command, of which there is one. */
+static bool reads_in_place(graft_stream *stream, const graft_buffer *from, uint64_t bytes) {
+  return stream->device->buffers_in_place && from->pages && bytes <= READ_IN_PLACE_MAX && ocl_stream_is_idle(stream) &&
+         !atomic_load(&stream->device->recording);
+}
+
 static graft_status copy_to_host(graft_stream *stream, void *to, graft_buffer *from, uint64_t offset, uint64_t bytes,
                                  graft_copy_flags flags) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK || bytes == 0) return status;
   if (flags & 0xffffu) return ocl_fail(stream->device->plugin, GRAFT_INVALID_ARGUMENT, "unknown copy flags");
+  if (reads_in_place(stream, from, bytes)) {
+    memcpy(to, from->pages + offset, bytes);
+    return GRAFT_OK;
+  }
   cl_event event = NULL;
   const ocl_command command = ocl_command_begin(stream, GRAFT_RECORD_COPY_TO_HOST, bytes);
   cl_int error = clEnqueueReadBuffer(command.queue, from->handle, CL_FALSE, offset, bytes, to, 0, NULL,

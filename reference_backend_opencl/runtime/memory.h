@@ -7,8 +7,13 @@
 struct graft_buffer {
   cl_mem handle;
   uint64_t bytes;
-  void *mapped; /* pinned memory: where the host sees it */
+  void *mapped;      /* pinned memory: where the host sees it */
+  const char *pages; /* the host's memory that it was made of, or NULL */
 };
+
+/* Gives back a reference to a buffer that kernels may have been given: they keep what they were given last, and must
+ * not take a later buffer of the same handle for this one. */
+void ocl_buffer_release(graft_device *device, cl_mem handle);
 
 extern const graft_memory_api ocl_memory_api;
 

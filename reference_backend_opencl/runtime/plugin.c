@@ -32,6 +32,7 @@ static graft_status native_device(graft_device *device, void **handle) {
 }
 
 static graft_status native_stream(graft_stream *stream, void **handle) {
+  atomic_store(&stream->lent, true);
   *handle = stream->queue;
   return GRAFT_OK;
 }

@@ -146,8 +146,8 @@ static cl_int progress_marker(graft_stream *stream, cl_event *marker, uint64_t *
   cl_int error = CL_SUCCESS, failed = CL_SUCCESS;
   pthread_mutex_lock(&stream->progress_lock);
   uint64_t submitted = atomic_load(&stream->submitted);
-  if (stream->progress && stream->progress_reach != submitted && marker_state(stream->progress, &failed) == GRAFT_OK &&
-      failed == CL_SUCCESS) {
+  if (stream->progress && (stream->progress_reach != submitted || stream->lent) &&
+      marker_state(stream->progress, &failed) == GRAFT_OK && failed == CL_SUCCESS) {
     clReleaseEvent(stream->progress);
     stream->progress = NULL;
   }
@@ -168,8 +168,8 @@ static graft_status query(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
   /* A marker takes its time even in an empty queue. */
+  if (ocl_stream_is_idle(stream)) return GRAFT_OK;
   uint64_t submitted = atomic_load(&stream->submitted), reach;
-  if (atomic_load(&stream->finished) == submitted) return GRAFT_OK;
   cl_event marker;
   cl_int error = progress_marker(stream, &marker, &reach);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clEnqueueMarkerWithWaitList");
@@ -188,6 +188,7 @@ static graft_status synchronize(graft_stream *stream) {
     if (atomic_load(&stream->failure) == KERNEL_FAULT) clFinish(stream->queue);
     return status;
   }
+  if (ocl_stream_is_idle(stream)) return GRAFT_OK;
   uint64_t submitted = atomic_load(&stream->submitted);
   cl_int error = ocl_faults_read(stream);
   if (error == CL_SUCCESS) error = clFinish(stream->queue);

@@ -21,6 +21,7 @@ struct graft_stream {
   atomic_bool faults_unread;
   atomic_uint_fast64_t submitted,
       finished;                  /* commands, counted once they are in the queue: equal when all are known done */
+  atomic_bool lent;              /* somebody else has the queue, whose commands are not counted */
   pthread_mutex_t progress_lock; /* guards the two below, which answer query */
   cl_event progress;             /* the last marker put for it, NULL at first */
   uint64_t progress_reach;       /* `submitted` when it was */
@@ -45,5 +46,10 @@ graft_status ocl_stream_result(graft_stream *stream, cl_int error, const char *c
 void ocl_stream_submitted(graft_stream *stream);
 /* OK, or the status of the fault that sticks. First thing in every call that submits. */
 graft_status ocl_stream_check(graft_stream *stream);
+
+/* Whether all that the stream was given is known to be done. */
+static inline bool ocl_stream_is_idle(graft_stream *stream) {
+  return atomic_load(&stream->finished) == atomic_load(&stream->submitted) && !atomic_load(&stream->lent);
+}
 
 #endif

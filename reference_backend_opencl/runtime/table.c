@@ -51,20 +51,22 @@ static table *find(ocl_tables *tables, XXH128_hash_t hash, bool *found) {
   return oldest;
 }
 
-static void drop(ocl_tables *tables, table *t) {
-  if (t->buffer) clReleaseMemObject(t->buffer);
+static void drop(graft_device *device, table *t) {
+  ocl_tables *tables = device->tables;
+  if (t->buffer) ocl_buffer_release(device, t->buffer);
   tables->bytes -= t->bytes;
   *t = (table){0};
 }
 
 /* Drops tables, the oldest first, until so many bytes have room. */
-static void make_room(ocl_tables *tables, size_t bytes) {
+static void make_room(graft_device *device, size_t bytes) {
+  ocl_tables *tables = device->tables;
   while (tables->bytes && tables->bytes + bytes > MOST_BYTES) {
     table *oldest = NULL;
     for (table *t = tables->items; t < tables->items + TABLES; t++) {
       if (t->buffer && (!oldest || t->used < oldest->used)) oldest = t;
     }
-    drop(tables, oldest);
+    drop(device, oldest);
   }
 }
 
@@ -75,8 +77,8 @@ static graft_status replace(graft_device *device, table *t, XXH128_hash_t hash, 
   if (error != CL_SUCCESS) {
     return ocl_fail(device->plugin, GRAFT_OUT_OF_MEMORY, "a table of %zu bytes: %s", bytes, ocl_error_name(error));
   }
-  drop(device->tables, t);
-  make_room(device->tables, bytes);
+  drop(device, t);
+  make_room(device, bytes);
   *t = (table){hash, bytes, buffer, 0};
   device->tables->bytes += bytes;
   return GRAFT_OK;
@@ -111,4 +113,16 @@ graft_status ocl_table_made(graft_device *device, const void *key, size_t key_by
                             const void *of, cl_mem *buffer) {
   /* The seed: not the hash of a content that equals the key. */
   return get(device, XXH3_128bits_withSeed(key, key_bytes, 1), NULL, 0, make, of, buffer);
+}
+
+void ocl_table_release(graft_device *device, cl_mem buffer) {
+  ocl_tables *tables = device->tables;
+  bool kept = false;
+  pthread_mutex_lock(&tables->lock);
+  for (table *t = tables->items; t < tables->items + TABLES; t++) kept = kept || t->buffer == buffer;
+  if (kept)
+    clReleaseMemObject(buffer);
+  else
+    ocl_buffer_release(device, buffer);
+  pthread_mutex_unlock(&tables->lock);
 }

@@ -105,7 +105,7 @@ static graft_status run(const graft_exec *exec, const ctc *call) {
   if (status == GRAFT_OK) status = make_table(exec->device, call, &table);
   if (status != GRAFT_OK) return status;
   status = launch(exec, memo, call, table, faults);
-  clReleaseMemObject(table);
+  ocl_table_release(exec->device, table);
   return status;
 }
 

@@ -172,8 +172,8 @@ graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_li
   return status;
 }
 
-void ocl_batch_free(ocl_batch *batch) {
-  if (batch->table) clReleaseMemObject(batch->table);
+void ocl_batch_free(graft_device *device, ocl_batch *batch) {
+  if (batch->table) ocl_table_release(device, batch->table);
 }
 
 void ocl_batch_head(ocl_text *head, const ocl_lists *call, int size) {

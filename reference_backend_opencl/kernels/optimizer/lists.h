@@ -124,7 +124,7 @@ typedef struct ocl_batch {
 
 graft_status ocl_batch_make(ocl_batch *batch, graft_device *device, const ocl_lists *call, const ocl_group *group,
                             uint32_t begin);
-void ocl_batch_free(ocl_batch *batch);
+void ocl_batch_free(graft_device *device, ocl_batch *batch);
 
 /* Writes OWNS, PARAMETERS (the table and the buffers) and CASES (a `case` for each buffer, which sets `base`). */
 void ocl_batch_head(ocl_text *head, const ocl_lists *call, int size);

@@ -196,7 +196,7 @@ static graft_status run_batch(const graft_exec *exec, const ocl_lists *call, con
   }
   if (status == GRAFT_OK) status = launch_batch(exec, call, group, &batch, kernel);
   *end = batch.end;
-  ocl_batch_free(&batch);
+  ocl_batch_free(exec->device, &batch);
   return status;
 }
 

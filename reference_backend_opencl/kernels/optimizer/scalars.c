@@ -132,7 +132,7 @@ static graft_status run_batch(const graft_exec *exec, const norm *norm, const me
     atomic_store(place, kernel);
     status = launch(exec, kernel, &batch, work, space, count);
   }
-  ocl_batch_free(&batch);
+  ocl_batch_free(exec->device, &batch);
   return status;
 }
 

@@ -335,7 +335,7 @@ static graft_status run(const ocl_call *call) {
   if (status != GRAFT_OK) return status;
   const ocl_argument arguments[] = {OCL_TENSOR(operands.to), OCL_TENSOR(operands.from), OCL_VALUE(table)};
   status = ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
-  clReleaseMemObject(table);
+  ocl_table_release(call->exec->device, table);
   return status;
 }
 
