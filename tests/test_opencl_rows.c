@@ -153,7 +153,10 @@ static const fused_program programs_of[] = {
 static const int64_t of_rows[][2] = {{5, 3}, {7, 16}, {4, 205}, {6, 4205}, {3, 17000}, {517, 33}, {1, 70}};
 static const int64_t of_columns[][2] = {{3, 5}, {16, 7}, {205, 40}, {4205, 6}, {1100, 205}, {33, 517}, {70, 64}};
 
-static bool teams; /* with a GPU's kernels */
+static bool teams;      /* with a GPU's kernels */
+static bool many_cores; /* which part a line between them */
+
+#define LEAST_OF_MANY_CORES 2
 
 /* `nodes`: that are in groups, with a GPU's kernels at least. */
 static void compare_sized(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns, uint32_t nodes) {
@@ -166,14 +169,14 @@ static void compare_sized(const fused_program *p, graft_dtype dtype, int64_t row
                                   : "f64",
            (int)rows, (int)columns);
   for (uint32_t i = 0; i < count; i++) in[i] = sized(dtype, i < p->whole ? rows : 1, columns, i + 1);
-  const way w = {p->calls, NULL, count, p->outputs, nodes, 1, .at_least = teams};
+  const way w = {p->calls, NULL, count, p->outputs, nodes, 1, .at_least = teams || many_cores};
   compare(name, &w, in, in);
   release_all(in, count);
 }
 
 static void compare_program(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns) {
   const uint32_t least = rows == 1 || rows > 1000 || columns > 1000 || p->columns ? 2 : p->teams;
-  compare_sized(p, dtype, rows, columns, teams ? least : p->nodes);
+  compare_sized(p, dtype, rows, columns, teams ? least : many_cores ? LEAST_OF_MANY_CORES : p->nodes);
 }
 
 START_TEST(rows_and_columns) {
@@ -235,6 +238,18 @@ START_TEST(what_lines_cannot_see_runs_alone) {
 }
 END_TEST
 
+/* How many nodes are in groups where lines are not cut is what a processor of two cores says, as PoCL has it then. */
+static void open_for_two_cores(void) {
+  setenv("POCL_MAX_PTHREAD_COUNT", "2", 1);
+  open_for_cpus();
+}
+
+static void open_for_many_cores(void) {
+  many_cores = true;
+  setenv("POCL_MAX_PTHREAD_COUNT", "16", 1);
+  open_for_cpus();
+}
+
 static void open_for_teams(void) {
   teams = true;
   open_for_gpus();
@@ -248,7 +263,9 @@ int main(void) {
                               EACH(other_dtypes, ROWS(programs_of)),
                               EACH(lines_that_are_not_held, ROWS(programs_of)),
                               {0}};
-  const int failed = run_suite("opencl_rows", tests, on_one_device(open_for_cpus));
+  const suite_test of_many_cores[] = {EACH(rows_and_columns, ROWS(programs_of)), {0}};
+  int failed = run_suite("opencl_rows", tests, on_one_device(open_for_two_cores));
+  failed |= run_suite("opencl_rows_of_many_cores", of_many_cores, on_one_device(open_for_many_cores));
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* these kernels take PoCL's optimizer long */
   return run_suite("opencl_rows_of_teams", tests, on_one_device(open_for_teams)) || failed;
 }

@@ -164,6 +164,13 @@ static cl_int progress_marker(graft_stream *stream, cl_event *marker, uint64_t *
   return error;
 }
 
+/* The first `reach` commands are done. Whoever sees the stream idle asks for no faults, so that they come first. */
+static graft_status finish(graft_stream *stream, uint64_t reach) {
+  graft_status status = check_faults(stream);
+  if (status == GRAFT_OK) atomic_store(&stream->finished, reach);
+  return status;
+}
+
 static graft_status query(graft_stream *stream) {
   graft_status status = ocl_stream_check(stream);
   if (status != GRAFT_OK) return status;
@@ -177,8 +184,7 @@ static graft_status query(graft_stream *stream) {
   clReleaseEvent(marker);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "a command of the stream");
   if (status != GRAFT_OK || reach < submitted) return GRAFT_NOT_READY;
-  atomic_store(&stream->finished, reach);
-  return check_faults(stream);
+  return finish(stream, reach);
 }
 
 static graft_status synchronize(graft_stream *stream) {
@@ -193,8 +199,7 @@ static graft_status synchronize(graft_stream *stream) {
   cl_int error = ocl_faults_read(stream);
   if (error == CL_SUCCESS) error = clFinish(stream->queue);
   if (error != CL_SUCCESS) return ocl_stream_result(stream, error, "clFinish");
-  atomic_store(&stream->finished, submitted);
-  return check_faults(stream);
+  return finish(stream, submitted);
 }
 
 /* ---- Events ---- */
