@@ -231,6 +231,7 @@ graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
   }
   if (!ocl_dtype_of(exec->device, out->dtype)) return GRAFT_UNIMPLEMENTED;
   if (!exec->device->is_cpu && ocl_elements(args->out)) return ocl_join(exec, args);
+  if (outer == 1 && ocl_joins_listed(exec->device, args)) return ocl_join_listed(exec, args);
   if (outer == 1) return join_runs(exec, args);
   if (count > 16 && !(regions = calloc(count, sizeof *regions))) return GRAFT_OUT_OF_MEMORY;
   for (uint64_t i = 0; i < count; i++) {

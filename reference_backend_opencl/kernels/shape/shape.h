@@ -17,6 +17,12 @@ graft_status ocl_move_whole(const graft_exec *exec, const graft_tensor_desc *fro
 /* Tensors with elements of one dtype, contiguous, one behind the other along a dim; by a GPU (join.c). */
 graft_status ocl_join(const graft_exec *exec, const graft_args_cat *args);
 
+/* Parts of one dtype, contiguous, that lie one behind the other in the result; by a CPU, where they are many
+ * (listed.c).
+ */
+bool ocl_joins_listed(const graft_device *device, const graft_args_cat *args);
+graft_status ocl_join_listed(const graft_exec *exec, const graft_args_cat *args);
+
 /* constant_pad_nd by a CPU, with an element of the result's dtype (pad.c). */
 graft_status ocl_pad(const graft_exec *exec, const graft_args_constant_pad_nd *args, const void *element);
 
