@@ -239,7 +239,10 @@ static graft_status read_ops(compiling *c) {
   for (uint32_t n = 0; n < c->group->node_count; n++) {
     ocl_fused_op *op = &c->made->ops[n];
     if (!ocl_fused_read(c->exec, c->group->nodes[n], op)) return GRAFT_UNIMPLEMENTED;
-    if (n > 0 && !ocl_fused_merge(&c->kernel.space, &op->space, &space)) return GRAFT_UNIMPLEMENTED;
+    const bool behind =
+        !op->space.product; /* what a call that stands behind its product accompanies may be before it */
+    const ocl_fused_space *a = behind ? &c->kernel.space : &op->space, *b = behind ? &op->space : &c->kernel.space;
+    if (n > 0 && !ocl_fused_merge(a, b, &space)) return GRAFT_UNIMPLEMENTED;
     c->kernel.space = n > 0 ? space : op->space;
   }
   return GRAFT_OK;

@@ -302,9 +302,9 @@ static bool find_space(const grouping *g, const candidate *c, ocl_fused_space *s
  * Where both read one tensor, a kernel of both reads it once. */
 enum { NEAR = 3, NEAR_READERS = 16 };
 
-static bool belong_together(const grouping *g, uint32_t early, uint32_t late) {
-  const graft_graph_node *x = node_of(g, early), *y = node_of(g, late);
-  const uint32_t apart = late - early;
+static bool belong_together(const grouping *g, uint32_t a, uint32_t b) {
+  const graft_graph_node *x = node_of(g, a), *y = node_of(g, b);
+  const uint32_t apart = a < b ? b - a : a - b;
   if (apart <= NEAR) return true;
   if (apart <= NEAR_READERS && share(x->reads, x->read_count, y->reads, y->read_count)) return true;
   return share(x->writes, x->write_count, y->reads, y->read_count) ||
@@ -312,7 +312,6 @@ static bool belong_together(const grouping *g, uint32_t early, uint32_t late) {
          share(x->writes, x->write_count, y->writes, y->write_count);
 }
 
-/* Members have joined in the graph's order: n stands behind them all. */
 static bool is_wanted(const grouping *g, uint32_t n) {
   for (int i = 0; i < g->nmembers; i++) {
     if (belong_together(g, g->members[i], n)) return true;
@@ -332,8 +331,20 @@ static bool reads_result(const grouping *g, const candidate *c) {
   return false;
 }
 
+/* Whether the node reads what a call behind the product reads, too, and is made of nothing that the group gives: where
+ * that call has it, one access and often one function serve both. A GPU's work-item has no registers to spare there. */
+static bool may_accompany(const grouping *g, const candidate *c) {
+  bool reads = false;
+  for (int i = 1; i < g->nmembers && g->device->is_cpu && !reads; i++) {
+    const graft_graph_node *other = g->nodes[g->members[i]].node;
+    for (uint32_t k = 0; k < c->node->read_count && !reads; k++)
+      reads = is_listed(other->reads, (int)other->read_count, c->node->reads[k]);
+  }
+  return reads;
+}
+
 /* Whether the node may follow the product that the group begins with: it is made of what the group gives, so that it
- * can be made where that is written, and nothing that the product reads is written before it is done. */
+ * can be made where that is written, or goes along; and nothing that the product reads is written before it is done. */
 static bool may_follow(const grouping *g, const candidate *c) {
   const graft_graph_node *node = c->node, *product = g->nodes[g->members[0]].node;
   if (share(node->writes, node->write_count, product->reads, product->read_count)) return false;
@@ -341,7 +352,7 @@ static bool may_follow(const grouping *g, const candidate *c) {
     const graft_graph_node *other = g->nodes[g->members[i]].node;
     if (share(other->writes, other->write_count, node->reads, node->read_count)) return true;
   }
-  return false;
+  return may_accompany(g, c);
 }
 
 /* ---- a group of calls on lists ---- */
@@ -500,12 +511,13 @@ static bool place_ready(grouping *g, uint32_t from) {
   return g->nmembers > before;
 }
 
-/* Calls on lists may be wanted where they were not before others had joined. */
+/* Calls on lists, and those that accompany others behind a product, may be wanted where they were not before others had
+ * joined. */
 static bool place_group(grouping *g, uint32_t number) {
   g->nmembers = g->nnumbers = g->nstages = 0;
   bool any = place_ready(g, first_of_group(g));
-  const bool lists = g->nmembers > 0 && g->nodes[g->members[0]].lists;
-  while (lists && place_ready(g, 0)) continue;
+  const bool again = g->nmembers > 0 && (g->nodes[g->members[0]].lists || g->space.product);
+  while (again && place_ready(g, 0)) continue;
   number_group(g, number);
   return any || dissolve_rest(g);
 }

@@ -60,23 +60,57 @@ def _are_all_of_it(node, leaves):
     return sorted(index % size for _, _, index in parts if -size <= index < size) == list(range(size)) != []
 
 
+# Views that only say in which order dimensions stand, and which of size 1 there are.
+_TURNS = {
+    aten.permute.default,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+}
+
+
+def _only_user(node):
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
 def _copy_of(node):
-    """The copy in order that is all that follows a permutation of the sum: the parts can be written in that order."""
-    permuted = next(iter(node.users)) if len(node.users) == 1 else None
-    if permuted is None or permuted.target is not aten.permute.default or len(permuted.users) != 1:
-        return None, None
-    copy = next(iter(permuted.users))
-    is_copy = copy.target is aten.clone.default and copy.kwargs.get("memory_format") is torch.contiguous_format
-    return (permuted, copy) if is_copy else (None, None)
+    """The views that turn the sum, and the copy in order that is all that follows them: the parts can be written in that
+    order."""
+    views, user = [], _only_user(node)
+    while user is not None and user.target in _TURNS:
+        views.append(user)
+        user = _only_user(user)
+    is_copy = user is not None and user.target is aten.clone.default
+    if not views or not is_copy or user.kwargs.get("memory_format") is not torch.contiguous_format:
+        return [], None
+    return views, user
+
+
+def _turned(value, views):
+    """What each of the views makes of the sum."""
+    made = []
+    for view in views:
+        value = view.target(value, *view.args[1:])
+        made.append(value)
+    return made
+
+
+def _strides_before(value, views):
+    """Of the sum, so that it is contiguous behind the views."""
+    plain = torch.empty(value.shape, device="meta")
+    last = _turned(plain, views)[-1]
+    wanted = torch.empty(last.shape, device="meta").stride()
+    by_stride = {stride: want for size, stride, want in zip(last.shape, last.stride(), wanted) if size != 1}
+    return [by_stride[stride] if size != 1 else 1 for size, stride in zip(plain.shape, plain.stride())]
 
 
 def _rewrite(graph, node, leaves):
     value = node.meta["val"]
-    permuted, copy = _copy_of(node)
-    strides = list(value.stride())
+    views, copy = _copy_of(node) if value.numel() else ([], None)
+    strides = _strides_before(value, views) if copy is not None else list(value.stride())
     if copy is not None:
-        for dim, stride in zip(permuted.args[1], copy.meta["val"].stride()):
-            strides[dim] = stride
         value = value.new_empty_strided(value.shape, strides)
 
     def call(target, args, kwargs, made):
@@ -94,8 +128,9 @@ def _rewrite(graph, node, leaves):
             call(aten.add.out, (gradient, 0), {"out": part}, made)
     node.replace_all_uses_with(whole)
     if copy is not None:
-        permuted.meta["val"] = value.permute(permuted.args[1])
-        copy.replace_all_uses_with(permuted)
+        for view, made in zip(views, _turned(value, views)):
+            view.meta["val"] = made
+        copy.replace_all_uses_with(views[-1])
         graph.erase_node(copy)
     _erase(graph, node)
 
