@@ -184,6 +184,28 @@ DEFINE_TOTAL(total_max, larger)
     total += sum_of_blocks;                                                          \
   }
 
+/* The largest `value` of the line, or a NaN, into `most`, which is less than any; two vectors at a time, as SUM. */
+#ifdef ROWS
+#define MOST(most, i, n, size, value)                                 \
+  {                                                                   \
+    VT most_2 = most;                                                 \
+    long from = 0;                                                    \
+    for (; from + 2 * STEP <= (size); from += 2 * STEP) {             \
+      const int n = VEC;                                              \
+      long i = from + (long)get_local_id(0) * VEC;                    \
+      VT v = value;                                                   \
+      most = larger(v, most);                                         \
+      i += STEP;                                                      \
+      v = value;                                                      \
+      most_2 = larger(v, most_2);                                     \
+    }                                                                 \
+    EACH(i, n, from, size, VT v = only(value, n, -INFINITY); most = larger(v, most)) \
+    most = larger(most, most_2);                                      \
+  }
+#else
+#define MOST(most, i, n, size, value) EACH(i, n, 0, size, VT v = value; most = larger(v, most))
+#endif
+
 /* Two sums at once, each as SUM has it, of values that are made of the same elements: `given` declares what both are made
  * of, which is then read once, and a line's two sources come from memory side by side. */
 #ifdef ROWS

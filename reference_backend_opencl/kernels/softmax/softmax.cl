@@ -37,6 +37,17 @@ static VT left(VT v, __global const uchar *mask, int n) {
 #endif
 }
 
+/* While terms are made, which takes long, a CPU asks for the next row and for what this one's results go to. */
+#if defined(ROWS) && LOCAL == 1
+static void ask_for(__global const RAW(D_OUT) * out, __global const RAW(D_IN) * next) {
+  PREFETCH(out);
+  PREFETCH(next);
+}
+#define WITH_NEXT(out, a, size, i, term) (ask_for((out) + (i), (a) + (size) + (i)), term)
+#else
+#define WITH_NEXT(out, a, size, i, term) (term)
+#endif
+
 static VT safe(VT y, VT most) {
 #if OP == SAFE_SOFTMAX
   return most == (VT)(-INFINITY) ? (VT)0 : y;
@@ -61,15 +72,15 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
   EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - exp(get_b(b + at, n)) * sum, n))
 #else
   VT most = (VT)(-INFINITY);
-  EACH(i, n, 0, size, VT v = only(get_a(a + AT(space, i), n), n, -INFINITY);
-       most = (v > most) | (v != v) ? v : most)
+  MOST(most, i, n, size, get_a(a + AT(space, i), n))
   most = total_max(most, shared);
 #if OP == LOG_SOFTMAX
-  SUM(sum, i, n, size, exp(get_a(a + AT(space, i), n) - most))
+  SUM(sum, i, n, size, WITH_NEXT(out, a, size, i, exp(get_a(a + AT(space, i), n) - most)))
   sum = log(total_sum(sum, shared));
   EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - most - sum, n))
 #else
-  SUM(sum, i, n, size, first_term(out + AT(space, i), get_a(a + AT(space, i), n), most, n))
+  SUM(sum, i, n, size,
+      WITH_NEXT(out, a, size, i, first_term(out + AT(space, i), get_a(a + AT(space, i), n), most, n)))
   sum = total_sum(sum, shared);
   EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, safe(term(out + at, a + at, most, n) / sum, most), n))
 #endif
