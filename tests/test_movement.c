@@ -7,8 +7,10 @@
 
 #include "conformance/text/text.h"
 #include "graft/autograd.h"
+#include "graft/ops.h"
 #include "graft/runtime.h"
 #include "suite.h"
+#include "tensor/view.h"
 
 #define OK(call) ck_assert_msg((call) == GRAFT_OK, "%s\n  %s", line_now, graft_last_error())
 
@@ -169,6 +171,29 @@ START_TEST(adjoints) {
 }
 END_TEST
 
+/* as_strided reads what self's memory has beyond self, too, in which self has no share. */
+START_TEST(what_lies_beyond_self_is_read) {
+  enum { WHOLE = 12, PART = 4 };
+  const int64_t offset = 2, sizes[] = {3}, strides[] = {4}; /* elements 2, 6 and 10 */
+  const int64_t part[] = {PART}, dense[] = {1};
+  const double expected[PART] = {0, 0, 1, 0};
+  double got[PART];
+  graft_tensor *whole, *self, *out, *ones, *g = NULL;
+  line_now = "as_strided beyond self";
+  OK(graft_tensor_empty(graft_device_reference(), GRAFT_F64, 1, (int64_t[]){WHOLE}, &whole));
+  fill(NULL, 0, whole);
+  OK(tns_as_strided(whole, 1, part, dense, NULL, &self));
+  OK(graft_tensor_set_requires_grad(self, true));
+  OK(graft_op_as_strided(self, sizes, 1, strides, 1, &offset, &out));
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 1, sizes, (const double[]){1, 1, 1}, &ones));
+  OK(graft_grad(&out, &ones, 1, &self, 1, 0, &g));
+  OK(graft_tensor_to_host(g, got));
+  for (int i = 0; i < PART; i++) ck_assert_msg(got[i] == expected[i], "element %d: %g, not %g", i, got[i], expected[i]);
+  graft_tensor *all[] = {whole, self, out, ones, g};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) graft_tensor_release(all[i]);
+}
+END_TEST
+
 /* A call, and what the error says. Index tensors hold 1 and 0. */
 static const struct {
   const char *line, *says;
@@ -244,7 +269,10 @@ START_TEST(minus_zero) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      EACH(adjoints, ROWS(linear)), EACH(refusals, ROWS(refused)), EACH(minus_zero, ROWS(averages)), {0}};
+  const suite_test tests[] = {EACH(adjoints, ROWS(linear)),
+                              ONCE(what_lies_beyond_self_is_read),
+                              EACH(refusals, ROWS(refused)),
+                              EACH(minus_zero, ROWS(averages)),
+                              {0}};
   return run_suite("movement", tests, (suite_options){.timeout_s = 60});
 }
