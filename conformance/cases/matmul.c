@@ -44,6 +44,14 @@ static const cf_op cf_matmul_ops[] = {
      CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::mm", CF_TEXTS("m T[8,13] T[13,2103]", "m T[2103,13] T[13,8]"), CF_BIT(F16) | CF_BIT(BF16),
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::mm", CF_TEXTS("m T[19,301] T[301,70]:1,301", "m T[70,301] T[301,32]:1,301"), CF_FEW_ROWS,
+     CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_ORDERED, CF_G_NONE},
+    /* A CPU's tiles: stretches of K that are summed apart and their ends, factors that are packed or read as they lie,
+       rows that are read once, blocks of a long K. */
+    {"aten::mm",
+     CF_TEXTS("m T[77,1033] T[1033,531]", "m T[531,1033]:1,531 T[1033,77]", "m T[35,2101] T[2101,70]",
+              "m T[35,2101]:1,35 T[2101,70]", "m T[1101,301] T[301,13]"),
+     CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     /* A small result of a long K, of which the parts are summed apart. */
     {"aten::addmm", CF_TEXTS("s T[70] T[3,2101] T[2101,70] beta=0.5 alpha=2"), CF_FEW_ROWS, CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_NONE},

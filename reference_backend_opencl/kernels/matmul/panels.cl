@@ -1,52 +1,86 @@
-/* Matrix product on a CPU. A work-item takes TILE_N columns of B and some rows of A, and keeps a tile of TILE_M x TILE_N
- * sums in registers while it walks along K, or along one block of a long K.
+/* Matrix product on a CPU. A work-item takes TILE_N columns of B and some tiles of A's rows. It goes along K, or along one
+ * block of a long K, span by span: the span's panel of B stays in the nearest cache while the tiles meet it in turn, each of
+ * TILE_M x TILE_N sums in registers.
  *
- * Factors are copied into panels of TILE_N rows that lie side by side along K: cast to the compute type, freed of strides
- * and remainders (which become zeros). A factor that serves as it lies is not copied: of A single elements are read, so
- * it may have any strides, and had better have a contiguous K; B must give whole vectors, and is worth its copy where it
- * is read more than once.
+ * Factors are copied into panels that lie side by side along K: cast to the compute type, freed of strides and remainders
+ * (which become zeros). B's panel is the item's own where few others would make it again, else a launch packs all. An A that
+ * serves as it lies is not copied: of it single elements are read, so it may have any strides; but where many columns
+ * meet it, one that is packed comes faster.
  *
  * The head defines TILE_M and TILE_V (vectors in a tile's row), too. */
 #define TILE_N (TILE_V * VEC)
 
+/* Panels of A are as high as a tile, so that it reads them from end to end; or of TILE_N rows, where these are no whole
+ * number of tiles. */
+#if TILE_N % TILE_M == 0
+#define ROWS_A TILE_M
+#else
+#define ROWS_A TILE_N
+#endif
+
 /* ---- Packing ---- */
 
-/* A factor: `rows` counts along the output, `depth` along K; strides in elements. K may be that of several products, which
- * have `part` each and lie part_stride apart. */
+#if VEC == 16
+#define STORE_HALF(v, p) vstore8(v, 0, p)
+#elif VEC == 8
+#define STORE_HALF(v, p) vstore4(v, 0, p)
+#else
+#define STORE_HALF(v, p) vstore2(v, 0, p)
+#endif
+
+/* A factor: `rows` counts along the output, `depth` along K; strides in elements; `width` rows lie in a panel. K may be that
+ * of several products, which have `part` each and lie part_stride apart. */
 typedef struct {
-  long rows, depth, row_stride, depth_stride, batch_stride, part, part_stride;
+  long rows, depth, row_stride, depth_stride, batch_stride, part, part_stride, width;
 } factor;
 
-/* A work-item packs STEP steps of depth of one panel: long enough to read whole cache lines either way round. */
+/* A work-item packs TILE_N rows, STEP steps of depth of them: long enough to read whole cache lines either way round. */
 #define STEP 64
+
+/* Where row r of these is, at step k. */
+static INLINED __global CT *packed_at(__global CT *to, long r, long k, const factor *f) {
+  return to + r / f->width * f->width * f->depth + k * f->width + r % f->width;
+}
+
+/* The rows from r on, a multiple of VEC. A panel of A may have half as many (of a small tile, which packs nothing, fewer). */
+static INLINED void put_packed(__global CT *to, VT v, long r, long k, const factor *f) {
+#if VEC == 2 * ROWS_A && VEC > 2
+  if (f->width == ROWS_A) {
+    STORE_HALF(v.lo, packed_at(to, r, k, f));
+    STORE_HALF(v.hi, packed_at(to, r + ROWS_A, k, f));
+    return;
+  }
+#endif
+  VSTORE(v, packed_at(to, r, k, f));
+}
 
 #if VEC > 1
 /* Of a whole panel whose K is contiguous, the part that fills whole vectors. Returns where it ends. */
-static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, long row_stride) {
+static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, const factor *f) {
   for (; k + VEC <= end; k += VEC) {
     for (int v = 0; v < TILE_V; v++) {
       VT block[VEC];
 #pragma unroll
-      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, from + (v * VEC + i) * row_stride + k);
+      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, from + (v * VEC + i) * f->row_stride + k);
       turn_square(block);
 #pragma unroll
-      for (int i = 0; i < VEC; i++) VSTORE(block[i], to + (k + i) * TILE_N + v * VEC);
+      for (int i = 0; i < VEC; i++) put_packed(to, block[i], v * VEC, k + i, f);
     }
   }
   return k;
 }
 #else
-static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, long row_stride) {
+static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k, long end, const factor *f) {
   return k;
 }
 #endif
 
 /* Of a whole panel whose rows lie side by side, all. */
-static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, long end, long depth_stride) {
+static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, long end, const factor *f) {
   for (; k < end; k++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
-      VSTORE(LOAD(D, __global, from + k * depth_stride + v * VEC), to + k * TILE_N + v * VEC);
+      put_packed(to, LOAD(D, __global, from + k * f->depth_stride + v * VEC), v * VEC, k, f);
     }
   }
   return k;
@@ -63,12 +97,11 @@ KERNEL_OF(1, 1) pack(
   from += k / f.part * (f.part_stride - f.part * f.depth_stride);
   while (k < end) {
     const long stop = min(end, (k / f.part + 1) * f.part);
-    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, stop, f.depth_stride);
-    if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, stop, f.row_stride);
+    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, stop, &f);
+    if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, stop, &f);
     for (; k < stop; k++) {
       __global const RAW(D) *row = from + k * f.depth_stride;
-      for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(row + r * f.row_stride);
-      for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
+      for (long r = 0; r < TILE_N; r++) *packed_at(to, r, k, &f) = r < count ? LOAD_ONE(row + r * f.row_stride) : (CT)0;
     }
     from += f.part_stride - f.part * f.depth_stride;
   }
@@ -114,14 +147,14 @@ static void finish_tile(const VT sum[TILE_M * TILE_V], long row, long column, pr
   {                                                                                                  \
     VT left[TILE_M * TILE_V];                                                                        \
     _Pragma("unroll") for (int at = 0; at < TILE_M * TILE_V; at++) left[at] = sum[at / TILE_V][at % TILE_V]; \
-    finish_tile(left, row, column, p, batch, alpha, beta, out + offset_out, EXTRAS);                 \
+    finish_tile(left, row, column, p, batch, alpha, beta, out, more);                                \
   }
 #else
 #define BY_COLUMNS(p) ((p).out_row == 1 && (p).out_column != 1)
 #define FINISH_TILE(row, column)                                                                     \
   _Pragma("unroll") for (int r = 0; r < TILE_M; r++) {                                               \
     _Pragma("unroll") for (int v = 0; v < TILE_V; v++)                                               \
-      finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out + offset_out, EXTRAS); \
+      finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out, more);                \
   }
 #endif
 
@@ -135,95 +168,62 @@ static INLINED void tile_ahead(long row, long column, product p, long batch, ext
   }
 }
 
-#define SPAN 256L /* of K, in registers */
+#define SPAN 256L /* of K, in registers; the panel of B that it meets stays in the nearest cache */
+#define TILES_MOST 32 /* of a work-item */
+#define AHEAD 4 /* steps of K for which a line is asked for that a later span will read */
+#define LINE_BYTES 64
 
-/* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. */
-KERNEL_OF(1, 1) multiply(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
-    long k_begin, long k_end, product p) {
-  long panel_n = get_global_id(0), batch = get_global_id(2);
-  long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
-  for (; panel_m < last; panel_m++) {
-    long row = panel_m * TILE_M;
-    __global const CT *a =
-        (__global const CT *)(factor_a + offset_factor_a) + batch * p.a_batch + k_begin * p.a_depth;
-    __global const CT *b =
-        (__global const CT *)(factor_b + offset_factor_b) + batch * p.b_batch + panel_n * p.b_panel + k_begin * p.b_depth;
-    __global CT *sums = (__global CT *)(partial + offset_partial) +
-                        ((batch * p.panels_m + panel_m) * p.panels_n + panel_n) * TILE_M * TILE_N;
-    long at[TILE_M]; /* of the rows */
-    VT sum[TILE_M][TILE_V];
-#pragma unroll
-    for (int r = 0; r < TILE_M; r++) {
-      long i = min(row + r, p.m - 1); /* beyond the last, the last again */
-      at[r] = i / TILE_N * p.a_panel + i % TILE_N * p.a_row;
-#pragma unroll
-      for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
-    }
-    if (k_end == p.k) tile_ahead(row, panel_n * TILE_N, p, batch, EXTRAS);
-    /* Sums of a span are added to those of the others: rounding errors grow with the longer of the two, not with K. */
-    VT total[TILE_M][TILE_V];
-    bool many = k_end - k_begin > SPAN;
-    for (int r = 0; many && r < TILE_M; r++) {
-      for (int v = 0; v < TILE_V; v++) total[r][v] = (VT)0;
-    }
-    for (long k = k_begin; k < k_end;) {
-      for (long stop = min(k + SPAN, k_end); k < stop; k++, a += p.a_depth, b += p.b_depth) {
-        VT column[TILE_V];
-#pragma unroll
-        for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);
-#pragma unroll
-        for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-          for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD((VT)a[at[r]], column[v], sum[r][v]);
-        }
-      }
-#pragma unroll
-      for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-        for (int v = 0; many && v < TILE_V; v++) {
-          total[r][v] = ADD(total[r][v], sum[r][v]);
-          sum[r][v] = k < k_end ? (VT)0 : total[r][v];
-        }
-      }
-    }
-    if (k_end == p.k && k_begin == 0 && BY_COLUMNS(p)) {
-      finish_by_columns(sum, row, panel_n * TILE_N, p, batch, alpha, beta, out + offset_out, EXTRAS);
-      continue;
-    }
-#pragma unroll
-    for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-      for (int v = 0; v < TILE_V; v++) {
-        if (k_begin > 0) sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
-        if (k_end < p.k) VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
-      }
-    }
-    if (k_end == p.k) FINISH_TILE(row, panel_n * TILE_N)
+/* What a later span will read of B: a line for every AHEAD steps, `step` elements apart. */
+typedef struct {
+  __global const RAW(D) *at;
+  long step;
+} lines_ahead;
+
+/* Adds `count` steps of K to a tile; B's vectors lie b_depth apart. Of a packed A the steps are unrolled, where all places are
+ * known; of another one, whose rows begin at these places, they would take more registers than there are. */
+#define ADD_STEP(A_VALUE)                                                                                         \
+  {                                                                                                               \
+    VT column[TILE_V];                                                                                            \
+    _Pragma("unroll") for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);                            \
+    _Pragma("unroll") for (int r = 0; r < TILE_M; r++) {                                                          \
+      const VT x = (VT)(A_VALUE);                                                                                 \
+      _Pragma("unroll") for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD(x, column[v], sum[r][v]);       \
+    }                                                                                                             \
   }
-}
+#define DEFINE_ADD(SPACE)                                                                                         \
+  static INLINED void add_packed##SPACE(VT sum[TILE_M][TILE_V], __global const CT *a, SPACE const CT *b, long b_depth, \
+                                        long count, lines_ahead lines) {                                          \
+    long k = 0;                                                                                                   \
+    for (; k + AHEAD <= count; k += AHEAD, lines.at += lines.step) {                                              \
+      PREFETCH(lines.at);                                                                                         \
+      _Pragma("unroll") for (int i = 0; i < AHEAD; i++, a += ROWS_A, b += b_depth) ADD_STEP(a[r])                 \
+    }                                                                                                             \
+    for (; k < count; k++, a += ROWS_A, b += b_depth) ADD_STEP(a[r])                                              \
+  }                                                                                                               \
+  static INLINED void add_raw##SPACE(VT sum[TILE_M][TILE_V], __global const RAW(D) *a, const long at[TILE_M], long a_depth, \
+                                     SPACE const CT *b, long b_depth, long count) {                               \
+    _Pragma("clang loop unroll(disable)") for (long k = 0; k < count; k++, a += a_depth, b += b_depth)            \
+      ADD_STEP(LOAD_ONE(a + at[r]))                                                                               \
+  }
+DEFINE_ADD(__global)
+DEFINE_ADD(__private)
 
-/* ---- The product at once ---- */
-
-/* Of a K of at most AT_ONCE: a work-item makes its own panel of B, and A's elements are read as they lie. One launch, and
- * no core waits for what another has packed. */
-#define AT_ONCE 512
-
-static INLINED void pack_own(VT panel[AT_ONCE][TILE_V], __global const RAW(D) *b, product p, long count) {
+/* A work-item's own panel of B, of so many columns and steps. */
+static INLINED void pack_own(VT panel[SPAN][TILE_V], __global const RAW(D) *b, const product *p, long count, long steps) {
   long k = 0;
-  if (count == TILE_N && p.b_column == 1) {
-    for (; k < p.k; k++) {
+  if (count == TILE_N && p->b_column == 1) {
+    for (; k < steps; k++) {
 #pragma unroll
-      for (int v = 0; v < TILE_V; v++) panel[k][v] = LOAD(D, __global, b + k * p.b_depth + v * VEC);
+      for (int v = 0; v < TILE_V; v++) panel[k][v] = LOAD(D, __global, b + k * p->b_depth + v * VEC);
     }
   }
 #if VEC > 1
-  for (; count == TILE_N && p.b_depth == 1 && k + VEC <= p.k; k += VEC) {
+  for (; count == TILE_N && p->b_depth == 1 && k + VEC <= steps; k += VEC) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
       VT block[VEC];
 #pragma unroll
-      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, b + (v * VEC + i) * p.b_column + k);
+      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, b + (v * VEC + i) * p->b_column + k);
       turn_square(block);
 #pragma unroll
       for (int i = 0; i < VEC; i++) panel[k + i][v] = block[i];
@@ -231,62 +231,106 @@ static INLINED void pack_own(VT panel[AT_ONCE][TILE_V], __global const RAW(D) *b
   }
 #endif
   CT *to = (CT *)panel;
-  for (; k < p.k; k++) {
-    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(b + k * p.b_depth + r * p.b_column);
+  for (; k < steps; k++) {
+    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(b + k * p->b_depth + r * p->b_column);
     for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
   }
 }
 
-KERNEL_OF(1, 1) multiply_at_once(
-    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
-    long k_begin, long k_end, product p) {
-  const long column = (long)get_global_id(0) * TILE_N, batch = get_global_id(2);
-  __global const RAW(D) *a = CONST_POINTER(D, factor_a) + batch * p.a_batch;
-  VT panel[AT_ONCE][TILE_V];
-  pack_own(panel, CONST_POINTER(D, factor_b) + batch * p.b_batch + column * p.b_column, p, min((long)TILE_N, p.n - column));
-  long panel_m = get_global_id(1) * p.panels_per_item, last = min(panel_m + p.panels_per_item, p.panels_m);
-  for (; panel_m < last; panel_m++) {
-    const long row = panel_m * TILE_M;
-    long at[TILE_M];
-    VT total[TILE_M][TILE_V], sum[TILE_M][TILE_V];
+/* Of the next span's part of B, the lines that tile `tile` of an item asks for. Of one whose K lies side by side, none: its
+ * lines follow each other. */
+static INLINED lines_ahead lines_of(__global const RAW(D) *next, const product *p, bool own, long tile) {
+  const long line = LINE_BYTES / sizeof(RAW(D)), lines = (TILE_N + line - 1) / line, each = SPAN / AHEAD;
+  lines_ahead l = {next, 0};
+  if (own && p->b_column == 1) {
+    l.at += tile / lines * each * p->b_depth + tile % lines * line;
+    l.step = p->b_depth;
+  } else if (!own) {
+    l.at = (__global const RAW(D) *)((__global const CT *)next + tile * each * (LINE_BYTES / sizeof(CT)));
+    l.step = line;
+  }
+  return l;
+}
+
+/* The sums over K from k_begin to k_end, onto those that an earlier launch left in `partial`. A work-item goes from span to
+ * span of K, and in each from tile to tile: they share the span's panel of B, which is packed, or which it makes of its
+ * `own`. Sums of a span are added to those of the others: rounding errors grow with the longer of the two, not with K. */
+static INLINED void multiply_tiles(const bool own, __global const uchar *factor_a, __global const uchar *factor_b,
+                                   __global CT *partial, __global uchar *out, CT alpha, CT beta, long k_begin, long k_end,
+                                   product p, extras more) {
+  const long panel_n = get_global_id(0), batch = get_global_id(2), column = panel_n * TILE_N;
+  const long first = get_global_id(1) * p.panels_per_item, last = min(first + p.panels_per_item, p.panels_m);
+  __global const RAW(D) *raw_a = (__global const RAW(D) *)factor_a + batch * p.a_batch;
+  __global const RAW(D) *raw_b = (__global const RAW(D) *)factor_b + batch * p.b_batch + column * p.b_column;
+  __global const CT *packed_a = (__global const CT *)factor_a + batch * p.a_batch;
+  __global const CT *packed_b = (__global const CT *)factor_b + batch * p.b_batch + panel_n * p.b_panel;
+  VT panel[SPAN][TILE_V], totals[TILES_MOST][TILE_M][TILE_V];
+  for (long k = k_begin; k == k_begin || k < k_end; k += SPAN) {
+    const long stop = min(k + SPAN, k_end);
+    const bool started = k > k_begin, ends = stop == k_end;
+    if (own) pack_own(panel, raw_b + k * p.b_depth, &p, min((long)TILE_N, p.n - column), stop - k);
+    for (long panel_m = first; panel_m < last; panel_m++) {
+      const long row = panel_m * TILE_M;
+      VT sum[TILE_M][TILE_V];
 #pragma unroll
-    for (int r = 0; r < TILE_M; r++) {
-      at[r] = min(row + r, p.m - 1) * p.a_row; /* beyond the last, the last again */
+      for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
-      for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
-    }
-    tile_ahead(row, column, p, batch, EXTRAS);
-    __global const RAW(D) *from = a;
-    for (long k = 0; k < p.k;) {
-      const long stop = min(k + SPAN, p.k);
-      const bool more = stop < p.k, started = k > 0;
-      for (; k < stop; k++, from += p.a_depth) {
-        VT columns[TILE_V];
+        for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
+      }
+      if (stop == p.k) tile_ahead(row, column, p, batch, more);
+      __global const CT *spans_b = packed_b + k * p.b_depth;
+      if (p.packed_a) {
+        __global const CT *a = packed_a + row / ROWS_A * p.a_panel + row % ROWS_A + k * ROWS_A;
+        __global const RAW(D) *next = own ? raw_b + stop * p.b_depth : (__global const RAW(D) *)(packed_b + stop * p.b_depth);
+        const lines_ahead lines = lines_of(next, &p, own, panel_m - first);
+        if (own) add_packed__private(sum, a, (CT *)panel, TILE_N, stop - k, lines);
+        else add_packed__global(sum, a, spans_b, p.b_depth, stop - k, lines);
+      } else {
+        __global const RAW(D) *a = raw_a + k * p.a_depth;
+        long at[TILE_M]; /* of the rows */
 #pragma unroll
-        for (int v = 0; v < TILE_V; v++) columns[v] = panel[k][v];
-#pragma unroll
-        for (int r = 0; r < TILE_M; r++) {
-          const VT x = (VT)LOAD_ONE(from + at[r]);
-#pragma unroll
-          for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD(x, columns[v], sum[r][v]);
-        }
+        for (int r = 0; r < TILE_M; r++) at[r] = min(row + r, p.m - 1) * p.a_row; /* beyond the last, the last again */
+        if (own) add_raw__private(sum, a, at, p.a_depth, (CT *)panel, TILE_N, stop - k);
+        else add_raw__global(sum, a, at, p.a_depth, spans_b, p.b_depth, stop - k);
       }
 #pragma unroll
       for (int r = 0; r < TILE_M; r++) {
 #pragma unroll
         for (int v = 0; v < TILE_V; v++) {
-          if (started) sum[r][v] = ADD(total[r][v], sum[r][v]);
-          if (more) {
-            total[r][v] = sum[r][v];
-            sum[r][v] = (VT)0;
-          }
+          if (started) sum[r][v] = ADD(totals[panel_m - first][r][v], sum[r][v]);
+          if (!ends) totals[panel_m - first][r][v] = sum[r][v];
         }
       }
+      if (!ends) continue;
+      if (k_end == p.k && k_begin == 0 && BY_COLUMNS(p)) {
+        finish_by_columns(sum, row, column, p, batch, alpha, beta, out, more);
+        continue;
+      }
+      __global CT *sums = partial + ((batch * p.panels_m + panel_m) * p.panels_n + panel_n) * TILE_M * TILE_N;
+#pragma unroll
+      for (int r = 0; r < TILE_M; r++) {
+#pragma unroll
+        for (int v = 0; v < TILE_V; v++) {
+          if (k_begin > 0) sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
+          if (k_end < p.k) VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
+        }
+      }
+      if (k_end == p.k) FINISH_TILE(row, column)
     }
-    if (BY_COLUMNS(p)) {
-      finish_by_columns(sum, row, column, p, batch, alpha, beta, out + offset_out, EXTRAS);
-      continue;
-    }
-    FINISH_TILE(row, column)
   }
+}
+
+KERNEL_OF(1, 1) multiply(
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
+    long k_begin, long k_end, product p) {
+  multiply_tiles(false, factor_a + offset_factor_a, factor_b + offset_factor_b, (__global CT *)(partial + offset_partial),
+                 out + offset_out, alpha, beta, k_begin, k_end, p, EXTRAS);
+}
+
+/* B as it lies: no launch packs it, and no core waits for what another has packed. */
+KERNEL_OF(1, 1) multiply_own(
+    CONST_PLACE(factor_a), CONST_PLACE(factor_b), PLACE(partial), PLACE(out), CONST_PLACE(addend) EPILOGUE_PARAMETERS, CT alpha, CT beta,
+    long k_begin, long k_end, product p) {
+  multiply_tiles(true, factor_a + offset_factor_a, factor_b + offset_factor_b, (__global CT *)(partial + offset_partial),
+                 out + offset_out, alpha, beta, k_begin, k_end, p, EXTRAS);
 }

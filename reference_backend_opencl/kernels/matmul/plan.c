@@ -4,7 +4,7 @@
 /* As in panels.cl and matmul.cl. */
 typedef struct factor {
   int64_t rows, depth, row_stride, depth_stride, batch_stride;
-  int64_t part, part_stride; /* of a sum over a batch: K of one product, and how far that of the next is */
+  int64_t part, part_stride, width; /* of a sum over a batch: K of one product, and how far that of the next is */
 } factor;
 
 typedef struct product {
@@ -12,12 +12,22 @@ typedef struct product {
   int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   int64_t out_batch, out_row, out_column;
   int64_t addend_batch, addend_row, addend_column;
+  int64_t packed_a;
 } product;
 
 #define STEP 64
 
-/* As panels.cl has it, and up to how many multiplications. */
-enum { AT_ONCE = 512, AT_ONCE_MOST = 1 << 28 };
+/* As panels.cl has them. */
+enum { TILES_MOST = 32, SPAN = 256 };
+/* For how many tiles a work-item's own panel of B should serve, and up to which K it is worth leaving cores idle. */
+enum { OWN_TILES = 4, OWN_DEPTH = 512 };
+/* Below so many multiplications a launch that packs takes longer than it saves; of numbers that are converted, fewer.
+ */
+enum { UNPACKED = 1 << 28, UNPACKED_HALVES = 1 << 24 };
+/* From so many panels of B on it pays to pack an A that could be read as it lies. */
+enum { A_READ_OFTEN = 16 };
+/* Of so many elements an A that is read once comes from memory. */
+enum { A_STREAMED = 1 << 18 };
 
 /* A result of so few columns is made turned, as one of few rows. */
 enum { FEW_COLUMNS = 16 };
@@ -25,8 +35,9 @@ enum { FEW_COLUMNS = 16 };
 /* So many multiplications take some ten microseconds. What a compiler takes for a tile grows with its sums. */
 enum { SMALL_PRODUCTS = 1 << 20 };
 
-/* As thin.cl has them, and from how many elements of B on it is worth a program of its own. */
-enum { THIN_ROWS = 8, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
+/* As thin.cl has them, rows of columns whose K lies side by side too, and from how many elements of B on it is worth a
+ * program of its own. */
+enum { THIN_ROWS = 8, THIN_BY_COLUMNS = 32, THIN_VECTORS = 32, THIN_LEAST = 1 << 14 };
 
 /* COMBINED as splits.cl has it; how short and how long a split of K should be, how many tiles a compute unit should
  * get, and how much of K is summed in one go where it isn't split. */
@@ -41,7 +52,7 @@ enum {
 
 /* What a CPU core's cache holds beside the rest: the rows of A that a work-item takes, and how long a panel of B may
  * be. A longer K is cut into blocks, whose sums meet in the workspace; not into many, each of which is a launch. */
-enum { CACHE_BYTES = 512 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
+enum { CACHE_BYTES = 2048 << 10, DEPTH_MAX = 2048, BLOCKS_MAX = 64 };
 
 static ocl_matrix matrix_of(const graft_tensor_desc *t, bool turned) {
   const graft_dl_tensor *dl = &t->dl;
@@ -86,7 +97,7 @@ static ocl_tile gpu_tile(const graft_device *device, const ocl_dtype *compute, b
   return t;
 }
 
-/* Half as many rows and vectors. The sums are the same, in the same order. */
+/* Half as many rows and vectors, where nothing is packed. The sums are the same, in the same order. */
 static ocl_tile small_tile(ocl_tile t) {
   t.m /= 2;
   t.v /= 2;
@@ -117,12 +128,12 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
     const ocl_matrix a = matrix_of(first, memo->swapped), b = matrix_of(second, memo->swapped);
     files = ocl_f32_head(&head, &memo->way, &a, first->dl.byte_offset, &b, second->dl.byte_offset);
   }
-  const char *entry = memo->at_once ? "multiply_at_once" : "multiply";
+  const char *entry = memo->own ? "multiply_own" : "multiply";
   if (head.failed) return GRAFT_OUT_OF_MEMORY;
   graft_status status = ocl_writing_init(&memo->multiply, device, call, &head, files, entry);
   if (status == GRAFT_OK && memo->splits)
     status = ocl_writing_init(&memo->combine, device, call, &head, files, "combine");
-  bool packs = device->is_cpu && !memo->thin && !memo->at_once;
+  const bool packs = device->is_cpu && !memo->thin;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
   ocl_text_free(&head);
@@ -159,6 +170,10 @@ static graft_status plan_turning(ocl_product *memo, product *p, graft_device *de
   return status;
 }
 
+static bool is_at_most(const product *p, int64_t batches, int64_t multiplications) {
+  return p->m * p->n * batches <= multiplications / (p->k > 0 ? p->k : 1);
+}
+
 /* How a factor is packed; one that is the same for all of a batch is so once. */
 static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const factor *as, bool sums) {
   factor packed = *as;
@@ -172,24 +187,28 @@ static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const fac
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
                                  const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
   p->a_batch = a->batch_stride;
-  p->a_panel = t->n * a->row_stride;
+  const int64_t rows_a = t->n % t->m == 0 ? t->m : t->n;
+  p->a_panel = rows_a * a->row_stride;
   p->a_row = a->row_stride;
   p->a_depth = a->column_stride;
   p->b_batch = b->batch_stride;
   p->b_panel = t->n * b->column_stride;
   p->b_column = b->column_stride;
   p->b_depth = b->row_stride;
-  if (!device->is_cpu || memo->thin || memo->at_once || p->k == 0) return GRAFT_OK;
+  if (!device->is_cpu || memo->thin || p->k == 0) return GRAFT_OK;
 
-  bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
-  memo->packs_a = !in_place || (a->column_stride != 1 && p->panels_n > 1);
-  memo->packs_b = !in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0;
+  const bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
+  const bool small = memo->own && is_at_most(p, a->batches, in_place ? UNPACKED : UNPACKED_HALVES);
+  const bool strided = a->column_stride != 1 && p->panels_n > 1;
+  memo->packs_a = !small && (!in_place || strided || p->panels_n >= A_READ_OFTEN);
+  memo->packs_b = !memo->own && (!in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0);
+  p->packed_a = memo->packs_a;
   if (memo->packs_a) {
-    p->a_panel = t->n * p->k;
+    p->a_panel = rows_a * p->k;
     const int64_t panels = ocl_round_up(p->m, t->n) * p->k, batches = sums || a->batch_stride == 0 ? 1 : a->batches;
     p->a_batch = batches > 1 ? panels : 0;
     p->a_row = 1;
-    p->a_depth = t->n;
+    p->a_depth = rows_a;
     memo->bytes_a = bytes_of(batches * panels, element);
   }
   if (memo->packs_b) {
@@ -202,11 +221,13 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
   }
   const factor fa = {.rows = p->m,
                      .depth = p->k,
+                     .width = rows_a,
                      .row_stride = a->row_stride,
                      .depth_stride = a->column_stride,
                      .batch_stride = a->batch_stride};
   const factor fb = {.rows = p->n,
                      .depth = p->k,
+                     .width = t->n,
                      .row_stride = b->column_stride,
                      .depth_stride = b->row_stride,
                      .batch_stride = b->batch_stride};
@@ -227,28 +248,30 @@ static int64_t block_of(int64_t k, int64_t most) {
   return blocks > 1 ? ocl_ceil_divide(k, blocks) : k;
 }
 
-/* Work-items of neighbouring columns follow each other on one core and find their rows of A in its cache; there must be
- * enough items for all cores to end together. */
-static void plan_items(ocl_product *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
-                       int64_t element) {
+/* How many tiles each work-item takes. Those of neighbouring columns follow each other on one core and find their rows
+ * of A in its cache; there must be enough items for all cores to end together. Where an item has all tiles of its
+ * columns it makes their panel of B itself, and where the product is small, each of a few does; a sum over a batch has
+ * its K in pieces. An A that is read once, from memory, is so row by row: the item then has one tile. */
+static void share_tiles(ocl_product *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
+                        bool sums, bool tiny) {
+  const int64_t element = memo->compute->bytes < 4 ? 4 : memo->compute->bytes, columns = p->panels_n * batches;
+  const bool streams = p->panels_n == 1 && p->k > SPAN && p->m * p->k > A_STREAMED;
   memo->block = block_of(p->k, DEPTH_MAX);
-  int64_t enough = ocl_ceil_divide(8 * (int64_t)device->compute_units, p->panels_n * batches);
-  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
-  int64_t parts = enough > cached ? enough : cached;
-  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts < p->panels_m ? parts : p->panels_m);
-  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(p->m, t->n), batches);
-  set_global(&memo->pack_b, ocl_ceil_divide(p->k, STEP), p->panels_n, batches);
-  set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
+  const int64_t cached = ocl_ceil_divide(p->panels_m * t->m * memo->block * element, CACHE_BYTES);
+  const int64_t held = ocl_ceil_divide(p->panels_m, TILES_MOST), least = cached > held ? cached : held;
+  int64_t enough = columns > 0 ? ocl_ceil_divide(8 * (int64_t)device->compute_units, columns) : 1;
+  const int64_t few = ocl_ceil_divide(p->panels_m, OWN_TILES);
+  const bool small = is_at_most(p, batches, UNPACKED) && (p->k <= OWN_DEPTH || enough <= few);
+  memo->own = tiny || (!sums && !streams && (small || (enough == 1 && least <= 1)));
+  if (memo->own && enough > few) enough = few;
+  int64_t parts = enough > least ? enough : least;
+  if (streams || parts > p->panels_m) parts = p->panels_m;
+  p->panels_per_item = parts > 0 ? ocl_ceil_divide(p->panels_m, parts) : 1;
 }
 
-/* Each work-item makes a panel of its own, which should serve for some tiles; neighbours share their rows of A. */
-static void plan_at_once(ocl_product *memo, product *p, const graft_device *device, int64_t batches, const ocl_tile *t,
-                         int64_t element) {
-  int64_t enough = ocl_ceil_divide(4 * (int64_t)device->compute_units, p->panels_n * batches);
-  int64_t most = ocl_ceil_divide(p->panels_m, 4), parts = enough < most ? enough : most;
-  int64_t cached = ocl_ceil_divide(p->panels_m * t->m * p->k * element, CACHE_BYTES);
-  memo->block = p->k;
-  p->panels_per_item = ocl_ceil_divide(p->panels_m, parts > cached ? parts : cached);
+static void plan_items(ocl_product *memo, const product *p, int64_t batches, const ocl_tile *t) {
+  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(p->m, t->n), batches);
+  set_global(&memo->pack_b, ocl_ceil_divide(p->k, STEP), p->panels_n, batches);
   set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
 }
 
@@ -319,11 +342,14 @@ static void plan_workspace(ocl_product *memo, const product *p, int64_t batches,
 }
 
 /* Whether a factor of few rows (turned: B, of few columns) meets a large matrix that lies row by row or column by
- * column. Of f32 that lies row by row the tiles of panels.cl are better from a third row on. */
+ * column. Of f32 that lies row by row the tiles of panels.cl are better from a third row on; a half type that lies
+ * column by column would be converted for these. */
 static bool is_thin(const graft_device *device, const ocl_dtype *compute, const ocl_operands *call, bool turned) {
   const ocl_matrix large = matrix_of(turned ? call->a : call->b, turned), out = matrix_of(call->out, turned);
+  const ocl_matrix few = matrix_of(turned ? call->b : call->a, turned);
   bool by_rows = large.column_stride == 1, by_columns = large.row_stride == 1;
   int64_t most = compute->bytes == 2 || !by_rows ? THIN_ROWS : 2;
+  if (compute->bytes == 2 && !by_rows && few.column_stride == 1) most = THIN_BY_COLUMNS;
   return device->is_cpu && compute->class == OCL_CLASS_FLOAT && compute->bytes <= 4 && (by_rows || by_columns) &&
          out.rows <= most && large.rows * large.columns >= THIN_LEAST;
 }
@@ -352,13 +378,6 @@ bool ocl_product_on_tensor_cores(ocl_tensor_plan *plan, graft_device *device, co
   return (call->tf32 || a.dtype != GRAFT_F32) && ocl_tensor_plan_for(plan, device, &a, &b, &out, t);
 }
 
-/* What is packed is converted once. At once an element of A is converted as often as there are panels of B, and one of
- * f16 alone takes as long as what it is multiplied with: only where the product is small. */
-static bool is_at_once(const graft_device *device, const ocl_product *memo, int64_t sums, int64_t depth) {
-  const int64_t most = memo->compute->code == GRAFT_F16 ? SMALL_PRODUCTS : AT_ONCE_MOST;
-  return device->is_cpu && !memo->thin && depth <= AT_ONCE && sums <= most / (depth > 0 ? depth : 1);
-}
-
 graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl_operands *call) {
   ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
   ocl_tile t = choose_tile(device, memo->compute, &out);
@@ -369,15 +388,13 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   bool thin_turned = !call->sums && is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || (!call->sums && is_thin(device, memo->compute, call, false));
   const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
-  memo->at_once = !call->sums && is_at_once(device, memo, sums, a.columns);
-  if (memo->at_once && sums <= SMALL_PRODUCTS / depth) t = small_tile(t);
+  const bool tiles = device->is_cpu && !memo->thin;
+  const bool tiny = tiles && !call->sums && sums <= SMALL_PRODUCTS / depth;
+  if (tiny) t = small_tile(t);
   const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t, memo->tensor)
                          : memo->f32  ? memo->way.splits
                                       : splits_of(device, &out, a.columns, &t);
   memo->splits = splits > 1;
-  graft_status status = make_kernels(memo, device, call, &tensor, &t);
-  if (status != GRAFT_OK) return status;
-
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
   if (!memo->f32)
     memo->swapped = memo->thin ? thin_turned
@@ -391,6 +408,9 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   product p = {.m = out.rows, .n = out.columns, .k = a.columns * (call->sums ? a.batches : 1), .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
+  if (tiles) share_tiles(memo, &p, device, out.batches, &t, call->sums, tiny);
+  graft_status status = make_kernels(memo, device, call, &tensor, &t);
+  if (status != GRAFT_OK) return status;
   if (call->epilogue) out = matrix_of(call->epilogue->to, memo->swapped);
   p.out_batch = out.batch_stride;
   p.out_row = out.row_stride;
@@ -405,10 +425,8 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   memo->depth = p.k;
   if (memo->thin) {
     plan_strips(memo, &p, device, out.batches, &t);
-  } else if (memo->at_once) {
-    plan_at_once(memo, &p, device, out.batches, &t, element);
-  } else if (device->is_cpu) {
-    plan_items(memo, &p, device, out.batches, &t, element);
+  } else if (tiles) {
+    plan_items(memo, &p, out.batches, &t);
   } else {
     plan_groups(memo, &p, out.batches, &t);
   }

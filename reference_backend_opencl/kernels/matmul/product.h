@@ -27,7 +27,7 @@ struct ocl_product {
   const ocl_tensor_way *tensor; /* through tensor cores: nvidia.cl; NULL: not */
   bool f32;                     /* of f32 on a GPU: `way` */
   ocl_f32_way way;
-  bool at_once;              /* of a short K, without packed panels */
+  bool own;                  /* work-items make panels of B themselves */
   bool packs_a, packs_b;     /* else the product reads the tensor */
   bool splits;               /* parts of K side by side, which `combine` adds up */
   int64_t depth, block;      /* K, and how much of it a launch takes */

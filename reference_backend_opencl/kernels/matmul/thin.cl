@@ -1,7 +1,8 @@
 /* Few rows times a matrix, on a CPU: each element of B is read once, as it lies, and long stretches of it at a time.
  * (panels.cl copies both first, which is worth it where an element is used often.) The parameters are those of panels.cl; partial, k_begin
  * and k_end say nothing here. A work-item takes p.panels_per_item vectors of columns. */
-#define THIN 8 /* rows, at most */
+#define THIN 8 /* rows, at most, of columns that lie side by side */
+#define THIN_BY_COLUMNS 32 /* and of those whose K does */
 #define WIDE 32 /* vectors, at most */
 #define SPAN 256 /* of K: what is summed before it is added to the rest, so that rounding errors do not grow with K */
 
@@ -51,9 +52,10 @@ static void by_rows(__global const RAW(D) *a, __global const RAW(D) *b, product 
   }
 }
 
-/* Columns whose K lies side by side: four of them against a row of A, along vectors. */
+/* Columns whose K lies side by side: GROUP of them against so many rows of A, along vectors. What is read serves for as many
+ * products as a tile has rows or columns. */
 #define GROUP 4
-static VT take(__global const RAW(D) *at, long stride, long n) {
+static __attribute__((noinline)) VT take(__global const RAW(D) *at, long stride, long n) {
   if (stride == 1 && n >= VEC) return LOAD(D, __global, at);
   CT lanes[VEC];
   for (int j = 0; j < VEC; j++) lanes[j] = j < n ? LOAD_ONE(at + j * stride) : 0;
@@ -69,40 +71,55 @@ static CT lanes_sum(VT v) {
   return lanes[0];
 }
 
-static void dot_group(__global const RAW(D) *a, long a_depth, __global const RAW(D) *const b[GROUP], long depth, CT *to) {
-  VT total[GROUP];
-  for (int g = 0; g < GROUP; g++) total[g] = (VT)0;
-  for (long k = 0; k < depth;) {
-    const long stop = min(k + SPAN * VEC, depth);
-    VT sum[GROUP];
-    for (int g = 0; g < GROUP; g++) sum[g] = (VT)0;
-    for (; a_depth == 1 && k + VEC <= stop; k += VEC) {
-      const VT x = LOAD(D, __global, a + k);
-#pragma unroll
-      for (int g = 0; g < GROUP; g++) sum[g] = fma(x, LOAD(D, __global, b[g] + k), sum[g]);
-    }
-    for (; k < stop; k += VEC) {
-      const VT x = take(a + k * a_depth, a_depth, stop - k);
-      for (int g = 0; g < GROUP; g++) sum[g] = fma(x, take(b[g] + k, 1, stop - k), sum[g]);
-    }
-    for (int g = 0; g < GROUP; g++) total[g] += sum[g];
-    k = stop;
+/* ROWS is 1 or GROUP; places of A's rows are a_row apart, results `apart`. */
+#define DEFINE_DOT(NAME, ROWS)                                                                                        \
+  static void NAME(__global const RAW(D) *a, long a_row, long a_depth, __global const RAW(D) *const b[GROUP], long depth, \
+                   CT *to, long apart) {                                                                              \
+    VT total[ROWS][GROUP];                                                                                            \
+    for (int r = 0; r < ROWS; r++) {                                                                                  \
+      for (int g = 0; g < GROUP; g++) total[r][g] = (VT)0;                                                            \
+    }                                                                                                                 \
+    for (long k = 0; k < depth;) {                                                                                    \
+      const long stop = min(k + SPAN * VEC, depth);                                                                   \
+      VT sum[ROWS][GROUP];                                                                                            \
+      _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                              \
+        _Pragma("unroll") for (int g = 0; g < GROUP; g++) sum[r][g] = (VT)0;                                          \
+      }                                                                                                               \
+      for (; k < stop; k += VEC) {                                                                                    \
+        const bool whole = a_depth == 1 && k + VEC <= stop;                                                           \
+        VT x[ROWS], y[GROUP];                                                                                         \
+        _Pragma("unroll") for (int r = 0; r < ROWS; r++)                                                              \
+          x[r] = whole ? LOAD(D, __global, a + r * a_row + k) : take(a + r * a_row + k * a_depth, a_depth, stop - k); \
+        _Pragma("unroll") for (int g = 0; g < GROUP; g++)                                                             \
+          y[g] = whole ? LOAD(D, __global, b[g] + k) : take(b[g] + k, 1, stop - k);                                   \
+        _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                            \
+          _Pragma("unroll") for (int g = 0; g < GROUP; g++) sum[r][g] = fma(x[r], y[g], sum[r][g]);                   \
+        }                                                                                                             \
+      }                                                                                                               \
+      _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                              \
+        _Pragma("unroll") for (int g = 0; g < GROUP; g++) total[r][g] += sum[r][g];                                   \
+      }                                                                                                               \
+    }                                                                                                                 \
+    for (int r = 0; r < ROWS; r++) {                                                                                  \
+      for (int g = 0; g < GROUP; g++) to[r * apart + g] = lanes_sum(total[r][g]);                                     \
+    }                                                                                                                 \
   }
-  for (int g = 0; g < GROUP; g++) to[g] = lanes_sum(total[g]);
-}
+DEFINE_DOT(dot_row, 1)
+DEFINE_DOT(dot_rows, GROUP)
 
 static void by_columns(__global const RAW(D) *a, __global const RAW(D) *b, product p, long first, long end, long batch,
                        CT alpha, CT beta, __global uchar *out, extras more) {
   for (long j = first; j < end; j += VEC) {
-    for (int r = 0; r < p.m; r++) {
-      CT lanes[VEC + GROUP];
-      for (int g = 0; g < VEC; g += GROUP) {
-        __global const RAW(D) *columns[GROUP]; /* beyond the last, the last again */
-        for (int i = 0; i < GROUP; i++) columns[i] = b + min(j + g + i, end - 1) * p.b_column;
-        dot_group(a + r * p.a_row, p.a_depth, columns, p.k, lanes + g);
-      }
-      finish(VLOAD(lanes), r, j, p, batch, alpha, beta, out, more);
+    CT lanes[THIN_BY_COLUMNS][VEC + GROUP];
+    for (int g = 0; g < VEC; g += GROUP) {
+      __global const RAW(D) *columns[GROUP]; /* beyond the last, the last again */
+      for (int i = 0; i < GROUP; i++) columns[i] = b + min(j + g + i, end - 1) * p.b_column;
+      int r = 0;
+      for (; r + GROUP <= p.m; r += GROUP)
+        dot_rows(a + r * p.a_row, p.a_row, p.a_depth, columns, p.k, lanes[r] + g, VEC + GROUP);
+      for (; r < p.m; r++) dot_row(a + r * p.a_row, p.a_row, p.a_depth, columns, p.k, lanes[r] + g, VEC + GROUP);
     }
+    for (int r = 0; r < p.m; r++) finish(VLOAD(lanes[r]), r, j, p, batch, alpha, beta, out, more);
   }
 }
 
