@@ -120,9 +120,9 @@ static const char *const cf_soft_texts[] = {"s T[33,17] 1 false",       "m T[33,
                                             "m T[3,13,17] 1 false",     "m T[3,300,50] 1 false", "m T[] 0 false",
                                             "m T[0,3] 1 false",         "m T[13,129] -1 false",  "m T[5,1] 1 false",
                                             "f T[2,3,1,3,2,3] 3 false", "f T[129,1025] 1 false", NULL};
-static const char *const cf_row_texts[] = {
-    "m T[70,16] 1 false",  "m T[300,3] 1 false",  "m T[5,100] 1 false",   "m T[3,1028] 1 false",
-    "m T[3,4099] 1 false", "m T[2,9001] 1 false", "m T[1,32768] 1 false", NULL};
+static const char *const cf_row_texts[] = {"m T[70,16] 1 false",   "m T[300,3] 1 false",  "m T[5,100] 1 false",
+                                           "m T[3,1028] 1 false",  "m T[3,4099] 1 false", "m T[2,9001] 1 false",
+                                           "m T[1,32768] 1 false", "m T[4100,8] 1 false", NULL};
 static const char *const cf_soft_backward_texts[] = {
     "s T[33,17] T[33,17] 1 T",       "m T[33,17] T[33,17] 0 T",       "m T[1025] T[1025] 0 T",
     "m T[3,13,17] T[3,13,17] 1 T",   "m T[3,300,50] T[3,300,50] 1 T", "m T[0,3] T[0,3] 1 T",
@@ -133,15 +133,19 @@ static const cf_op cf_softmax_ops[] = {
      CF_G_CUSTOM(cf_g_softmax, 90)},
     {"aten::_log_softmax", cf_soft_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, CF_WIDE | CF_INPLACE,
      CF_G_CUSTOM(cf_g_log_softmax, 90)},
-    /* Rows that a GPU's work-items hold in registers, from few of them to so many that they are too long for it. */
+    /* Rows that a GPU's work-items hold in registers, from few of them to so many that they are too long for it; and
+     * those of a CPU's that are one vector, or kept aside, and too many to be a small call's. */
     {"aten::_softmax", CF_TEXTS("s " CF_MOST_DIMS " 15 false"), CF_BIT(F32), CF_R_CUSTOM(cf_l_softmax), CF_VALUES,
      CF_FLAT, CF_G_NONE},
     {"aten::_softmax", cf_row_texts, CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_INPLACE,
      CF_G_NONE},
-    {"aten::_log_softmax", CF_TEXTS("m T[3,1028] 1 false", "m T[2,9001] 1 false"), CF_BIT(F32) | CF_BIT(BF16),
-     CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, 0, CF_G_NONE},
+    {"aten::_softmax", CF_TEXTS("m T[9,4099] 1 false"), CF_BIT(BF16), CF_R_CUSTOM(cf_l_softmax), CF_VALUES, 0,
+     CF_G_NONE},
+    {"aten::_log_softmax", CF_TEXTS("m T[3,1028] 1 false", "m T[2,9001] 1 false", "m T[4100,8] 1 false"),
+     CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_log_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_softmax_backward_data",
-     CF_TEXTS("m T[70,16] T[70,16] 1 T", "m T[3,1028] T[3,1028] 1 T", "m T[2,4097] T[2,4097] 1 T"),
+     CF_TEXTS("m T[70,16] T[70,16] 1 T", "m T[3,1028] T[3,1028] 1 T", "m T[2,4097] T[2,4097] 1 T",
+              "m T[4100,8] T[4100,8] 1 T"),
      CF_BIT(F32) | CF_BIT(BF16), CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0, CF_G_NONE},
     {"aten::_safe_softmax",
      CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0,3] 1", "m T[5,1] 1",

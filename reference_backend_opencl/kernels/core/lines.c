@@ -13,7 +13,8 @@ static bool is_small(const graft_device *device, const ocl_lines *lines) {
 static void choose(const graft_device *device, ocl_lines *lines) {
   int64_t side = lines->rows ? lines->size : lines->inner;
   lines->vec = ocl_lanes_within(lines->rows || device->is_cpu ? device->vector_width : 1, side);
-  if (is_small(device, lines)) lines->vec = device->vector_width;
+  lines->small = is_small(device, lines);
+  if (lines->small) lines->vec = device->vector_width;
   lines->local = device->is_cpu ? 1 : lines->rows && lines->size >= 2048 ? 256 : 64;
 }
 

@@ -3,6 +3,7 @@
  *   TOGETHER  so many work-items share a line, of which a work-group has some side by side; all of them take part, those
  *             without a line of their own in one of size 0
  *   otherwise a work-item takes VEC lines side by side
+ *   ONE_VECTOR  with ROWS, of a kernel whose EACH and SUM visit whole lines: a line is VEC long
  * Both are written once: EACH and SUM visit the places of the lines at hand, and TOTAL brings what lanes and work-items
  * have found together. On a CPU a work-group is one work-item. */
 typedef struct {
@@ -15,6 +16,15 @@ typedef struct {
 #ifdef ROWS
 #define STEP (VEC * LOCAL)
 #define BLOCK (64 * STEP)
+#ifdef ONE_VECTOR
+/* A line is one vector: no loops, and what is read twice is read once. */
+#define EACH(i, n, first, end, body) \
+  {                                  \
+    const long i = 0;                \
+    const int n = VEC;               \
+    body;                            \
+  }
+#else
 /* `body` for each vector of [first, end): it begins at i and has n lanes, whatever names the caller has for them. An
  * argument, not a block after a head, since whole vectors and the remainder each have a copy, in which n is known. */
 #define EACH(i, n, first, end, body)                \
@@ -29,6 +39,7 @@ typedef struct {
       body;                                         \
     }                                               \
   }
+#endif
 #define AT(space, i) (i)
 
 /* The first n lanes of v; the others as if there were nothing. */
@@ -153,7 +164,7 @@ DEFINE_TOTAL(total_max, larger)
  * of 64, so that rounding errors do not grow with the whole length; and of two vectors at a time, so that additions need
  * not wait for each other. */
 #define STRETCH (64 * BLOCK)
-#ifdef ROWS
+#if defined(ROWS) && !defined(ONE_VECTOR)
 #define SUM_BLOCK(sum, i, n, block, block_end, value)          \
   {                                                            \
     VT part = (VT)0, part_2 = (VT)0;                           \
@@ -176,6 +187,9 @@ DEFINE_TOTAL(total_max, larger)
     sum += part;                                      \
   }
 #endif
+#ifdef ONE_VECTOR
+#define SUM(total, i, n, size, value) EACH(i, n, 0, size, total += (value))
+#else
 #define SUM(total, i, n, size, value)                                                \
   for (long stretch = 0; stretch < (size); stretch += STRETCH) {                     \
     VT sum_of_blocks = (VT)0;                                                        \
@@ -183,6 +197,7 @@ DEFINE_TOTAL(total_max, larger)
       SUM_BLOCK(sum_of_blocks, i, n, block, min(block + BLOCK, size), value)         \
     total += sum_of_blocks;                                                          \
   }
+#endif
 
 /* The largest `value` of the line, or a NaN, into `most`, which is less than any; two vectors at a time, as SUM. */
 #ifdef ROWS

@@ -6,7 +6,7 @@
 
 typedef struct ocl_lines {
   int64_t outer, size, inner;
-  bool rows;
+  bool rows, small; /* small: on a CPU, where it shares a program with lines of any length */
   unsigned vec;
   size_t local;
   int64_t together; /* work-items that share a line that is no row; 0: none do */

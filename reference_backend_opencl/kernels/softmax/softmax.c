@@ -25,6 +25,18 @@ static void add_head(ocl_text *head, const operands *call, const ocl_dtype *out,
                call->mask ? "#define MASKED\n" : "");
 }
 
+/* A program for all lines, but of a processor's rows those of one vector, and those of which it keeps what it computes
+ * once and needs twice: in the result, or in its nearer caches. */
+static void add_size(ocl_text *head, const graft_device *device, const ocl_lines *lines, int op, bool is_exact) {
+  enum { ASIDE = 32768 };
+  const bool is_plain = op == SOFTMAX || op == SAFE_SOFTMAX, is_own = device->is_cpu && lines->rows && !lines->small;
+  if (is_exact) ocl_text_add(head, "#define KEEPS\n");
+  if (is_own && lines->size == lines->vec)
+    ocl_text_add(head, "#define ONE_VECTOR\n");
+  else if (is_own && is_plain && !is_exact && lines->size <= ASIDE)
+    ocl_text_add(head, "#define ASIDE %d\n", ASIDE);
+}
+
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const operands *call, const ocl_dtype *out,
                                 const ocl_dtype *in) {
   const ocl_dtype *compute = ocl_dtype_of(device, out->bytes == 8 ? GRAFT_F64 : GRAFT_F32);
@@ -41,7 +53,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   ocl_lines_share(device, &lines);
   ocl_lines_head(&head, &lines, compute);
   add_head(&head, call, out, in);
-  if (out == compute) ocl_text_add(&head, "#define KEEPS\n");
+  add_size(&head, device, &lines, call->op, out == compute);
   graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines softmax/softmax", "softmax");
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }

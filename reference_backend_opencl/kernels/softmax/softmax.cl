@@ -12,17 +12,25 @@ DEFINE_ACCESS(mask, bool)
 #define SOFTMAX_BACKWARD 3
 #define LOG_SOFTMAX_BACKWARD 4
 
-/* exp(a - most) on the first visit, and again: KEEPS, where the output holds it as exactly as it was computed. */
-static VT first_term(__global RAW(D_OUT) * out, VT a, VT most, int n) {
+/* exp(a - most) on the first visit, and again: KEEPS, where the output holds it as exactly as it was computed; ASIDE, so
+ * many of a line that the work-item has room for. */
+#ifndef ASIDE
+#define ASIDE 0
+#endif
+static VT first_term(__global RAW(D_OUT) * out, CT *aside, VT a, VT most, int n) {
   VT term = exp(a - most);
 #ifdef KEEPS
   put_out(out, term, n);
+#elif ASIDE
+  VSTORE(term, aside);
 #endif
   return term;
 }
-static VT term(__global const RAW(D_OUT) * out, __global const RAW(D_IN) * a, VT most, int n) {
+static VT term(__global const RAW(D_OUT) * out, const CT *aside, __global const RAW(D_IN) * a, VT most, int n) {
 #ifdef KEEPS
   return get_out(out, n);
+#elif ASIDE
+  return VLOAD(aside);
 #else
   return exp(get_a(a, n) - most);
 #endif
@@ -56,6 +64,8 @@ static VT safe(VT y, VT most) {
 #endif
 }
 
+#define KEPT_AT(i) (ASIDE ? (i) : 0)
+
 static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a, __global const RAW(D_IN) * b,
                          __global const uchar *mask, lines space, int n, __local CT *shared) {
   VT sum = (VT)0;
@@ -79,10 +89,12 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
   sum = log(total_sum(sum, shared));
   EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - most - sum, n))
 #else
+  CT aside[ASIDE + VEC];
   SUM(sum, i, n, size,
-      WITH_NEXT(out, a, size, i, first_term(out + AT(space, i), get_a(a + AT(space, i), n), most, n)))
+      WITH_NEXT(out, a, size, i,
+                first_term(out + AT(space, i), aside + KEPT_AT(i), get_a(a + AT(space, i), n), most, n)))
   sum = total_sum(sum, shared);
-  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, safe(term(out + at, a + at, most, n) / sum, most), n))
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, safe(term(out + at, aside + KEPT_AT(i), a + at, most, n) / sum, most), n))
 #endif
 #endif
 }
