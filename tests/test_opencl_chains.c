@@ -327,6 +327,35 @@ START_TEST(calls_of_tensors_that_are_not_alike) {
 }
 END_TEST
 
+/* What the calls of single tensors read does not lie side by side, as that of lists does. */
+static void with_gaps(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, *factors[TENSORS];
+  (void)out, (void)what;
+  INTO(p, FOREACH_ADD_SCALAR, LIST(p), NUMBER(0.5));
+  for (int i = 0; i < TENSORS; i++) factors[i] = CALL(MUL_TENSOR, T(p[i]), T(in[TENSORS + i]));
+  INTO(p, FOREACH_MUL_LIST, LIST(p), LIST(factors));
+}
+
+static void every_second(graft_tensor **in) {
+  for (uint32_t i = 0; i < 2 * TENSORS; i++) {
+    const int64_t count = 101 + 40 * (i % TENSORS), stride = i < TENSORS ? 1 : 2;
+    graft_tensor *all = filled(GRAFT_F32, stride * count, i + 1);
+    OK(tns_new(all->storage, device, GRAFT_F32, 1, &count, &stride, 0, &in[i]));
+    graft_tensor_release(all);
+  }
+}
+
+START_TEST(calls_of_tensors_with_gaps) {
+  if (!device) return;
+  graft_tensor *in[RESULTS], *same[RESULTS];
+  every_second(in);
+  every_second(same);
+  compare("with gaps", &(way){with_gaps, NULL, 2 * TENSORS, 0, 0, 0, .at_least = true}, in, same);
+  release_all(in, 2 * TENSORS);
+  release_all(same, 2 * TENSORS);
+}
+END_TEST
+
 /* No call on lists is in the group of these, whose sizes differ from those of what follows from them. */
 static void of_counts(graft_tensor **in, graft_tensor **out, const void *what) {
   graft_tensor **p = in, **g = in + 2, **counts = in + 6, *rates[TENSORS];
@@ -420,6 +449,7 @@ int main(void) {
                               ONCE(what_is_too_long_is_cut),
                               EACH(calls_of_each_tensor, ROWS(alike)),
                               EACH(calls_of_tensors_that_are_not_alike, ROWS(kinds)),
+                              ONCE(calls_of_tensors_with_gaps),
                               EACH(calls_of_each_count, ROWS(counted)),
                               ONCE(calls_on_both_sides_of_one_on_lists),
                               ONCE(calls_that_differ),
