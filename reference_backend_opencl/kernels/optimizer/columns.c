@@ -140,8 +140,7 @@ static void find_lanes(finder *f) {
 /* Whether a chain could compute it: in floating point, of tensors that lie side by side, or of one element. */
 static bool is_plain(const ocl_fused_op *op) {
   if (!op->recipe || op->draws || op->normalizes || op->reduces || op->multiplies || op->operands.second) return false;
-  return op->compute->class == OCL_CLASS_FLOAT && op->operands.inputs <= OCL_INPUTS_MAX &&
-         !(op->recipe->flags & OCL_BOOL_RESULT && op->compute->bytes == 2);
+  return op->compute->class == OCL_CLASS_FLOAT && op->operands.inputs <= OCL_INPUTS_MAX;
 }
 
 static bool has_kind(const finder *f, const graft_tensor_desc *desc, const ocl_dtype *compute) {

@@ -4,12 +4,8 @@
 void ocl_foreach_read(const ocl_call *call, ocl_lists *lists) {
   const ocl_foreach_recipe *recipe = call->op->recipe;
   const ocl_field *fields = call->signature->fields;
-  *lists = (ocl_lists){.operands = 1,
-                       .owns = 1,
-                       .dtypes = call->op->inputs,
-                       .same_dtype = !recipe->casts,
-                       .defines = "",
-                       .expression = recipe->expression};
+  *lists = (ocl_lists){
+      .operands = 1, .owns = 1, .dtypes = call->op->inputs, .defines = "", .expression = recipe->expression};
   /* The first list of a copy is only what is written to. */
   for (uint16_t i = recipe->casts ? 1 : 0; i < call->signature->count; i++) {
     const void *place = ocl_field_in(call->args, &fields[i]);

@@ -27,12 +27,17 @@ def is_tensor(node):
 
 def spread_last(node, args):
     """The arguments of a product of lists whose first one has single elements, the other way round: in slots of plugins
-    the first list has the sizes of the result, and what is spread over it comes behind."""
+    the first list has sizes and dtypes of the result, and what is spread over it comes behind."""
     if node.target is not torch.ops.aten._foreach_mul.List:
         return args
     first, second = args
-    spreads = all(a.dim() == 0 and a.dtype == b.dtype for a, b in zip(first, second))
+    spreads = all(a.dim() == 0 and _decides_dtype(b, a) for a, b in zip(first, second))
     return (second, first) if spreads and any(b.dim() > 0 for b in second) else args
+
+
+def _decides_dtype(b, a):
+    """Whether a product with a, which has no dimensions, has the dtype of b."""
+    return a.dtype == b.dtype or (b.dim() > 0 and a.dtype.is_floating_point and b.dtype.is_floating_point)
 
 
 # They read values, change what a tensor's memory is, or say something about streams.
