@@ -181,7 +181,7 @@ static void write_head(ocl_text *head, const void *of) {
 }
 
 /* What all its programs begin with. */
-#define ATTENTION_FILES "random/philox random/blocks core/direct attention/attention"
+#define ATTENTION_FILES "random/philox random/blocks core/direct attention/vectors attention/attention"
 
 static ocl_direct call_of(const attention *a, int places) {
   const char *file = a->tensor      ? ATTENTION_FILES " core/nvidia attention/nvidia"

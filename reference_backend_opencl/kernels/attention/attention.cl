@@ -1,4 +1,4 @@
-/* Scaled dot product attention, after philox.cl, blocks.cl and direct.cl. A piece is a block of up to BLOCK rows of
+/* Scaled dot product attention, after philox.cl, blocks.cl, direct.cl and vectors.cl. A piece is a block of up to BLOCK rows of
  * scores of one head, or of as many of their columns; keys and values are read once for the block. The head defines
  * WIDTH and VALUE_WIDTH, CAUSAL, HAS_BIAS, D_LSE, ELSEWHERE (its kernels are in another file), UNIT (last dims are dense) and DROPOUT; FORWARD, or WANTS_QUERY and so on
  * for a backward. SHARED: widths up to WIDEST and all but dropout are told by the call, so that small ones take one program.
@@ -56,8 +56,6 @@
 #define DROPS 0
 #endif
 
-#define COLUMNS_AT_ONCE 32
-
 #ifdef UNIT
 #define ELEMENT(e, stride) (e)
 #else
@@ -71,24 +69,37 @@
 #else
 #define EACH_ELEMENT _Pragma("unroll 1")
 #endif
-#define VECTOR CAT(CT, 16)
 #define VECTORS(width) (((width) + 15) / 16 + ((width) == 0))
 
+/* Vector i of a row. On a CPU one of the compute type is read as it lies: to put it together from parts is to wait for
+ * them to reach memory. */
+static VECTOR vector_of_row(__global const RAW(D) *from, int i, int width, long stride) {
+#if defined(IS_CPU) && defined(UNIT)
+  if (sizeof(RAW(D)) == sizeof(CT) && 16 * i + 16 <= width) return vload16(i, (__global const CT *)from);
+#endif
+  CT lanes[16];
+  for (int e = 0; e < 16; e++) lanes[e] = 16 * i + e < width ? GET(from + ELEMENT(16 * i + e, stride)) : (CT)0;
+  return vload16(0, lanes);
+}
+#ifdef IS_CPU
+static void read_row(VECTOR *to, __global const RAW(D) *from, int width, long stride) {
+  EACH_ELEMENT
+  for (int i = 0; i < VECTORS(width); i++) to[i] = vector_of_row(from, i, width, stride);
+}
+#else
 static void read_row(VECTOR *to, __global const RAW(D) *from, int width, long stride) {
   CT *lanes = (CT *)to;
   if (width % 16) to[VECTORS(width) - 1] = 0;
   EACH_ELEMENT
   for (int e = 0; e < width; e++) lanes[e] = GET(from + ELEMENT(e, stride));
 }
+#endif
 
 static CT dot_rows(const VECTOR *a, const VECTOR *b, int width) {
   VECTOR sum = 0;
   EACH_ELEMENT
   for (int i = 0; i < VECTORS(width); i++) sum = fma(a[i], b[i], sum);
-  /* Halves are read as memory: Oclgrind takes those of a vector (.lo, .hi) for uninitialised. */
-  const CAT(CT, 8) eight = vload8(0, (const CT *)&sum) + vload8(1, (const CT *)&sum);
-  const CAT(CT, 4) four = vload4(0, (const CT *)&eight) + vload4(1, (const CT *)&eight);
-  return (four.x + four.z) + (four.y + four.w);
+  return across(sum);
 }
 
 static void add_row(VECTOR *to, CT factor, const VECTOR *from, int width) {
@@ -118,36 +129,6 @@ static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int w
  * nothing is summed across lanes. */
 #define LANES (BLOCK / 16)
 #define TILE 8 /* vectors of scores, or of sums, that are in registers at a time */
-#define MASKS CAT(MT, 16)
-
-#ifdef IS_DOUBLE
-static VECTOR exp_of(VECTOR x) {
-  CT *lanes = (CT *)&x;
-  for (int i = 0; i < 16; i++) lanes[i] = exp(lanes[i]);
-  return x;
-}
-#else
-/* To 2 ulp; below the normal numbers it is 0. x = n log(2) + r, and e^r is its series. */
-static VECTOR exp_of(VECTOR x) {
-  const MASKS is_low = x < (VECTOR)-87, is_high = x > (VECTOR)88.72f;
-  const VECTOR at = is_low | is_high ? (VECTOR)0 : x, shift = (VECTOR)12582912.0f; /* 1.5 * 2^23: rounds to a whole */
-  const VECTOR shifted = fma(at, (VECTOR)1.44269504f, shift), n = shifted - shift;
-  const VECTOR r = fma(n, (VECTOR)2.12194440e-4f, fma(n, (VECTOR)-0.693359375f, at));
-  VECTOR p = fma((VECTOR)1.98412698e-4f, r, (VECTOR)1.38888889e-3f);
-  p = fma(p, r, (VECTOR)8.33333333e-3f);
-  p = fma(p, r, (VECTOR)4.16666667e-2f);
-  p = fma(p, r, (VECTOR)1.66666667e-1f);
-  p = fma(p, r, (VECTOR)0.5f);
-  p = fma(p, r, (VECTOR)1);
-  p = fma(p, r, (VECTOR)1);
-  union {
-    VECTOR number;
-    MASKS bits;
-  } scale = {.number = shifted};
-  scale.bits = (scale.bits << 23) + 0x3f000000; /* half of it: 2^128 is no number */
-  return is_low ? (VECTOR)0 : is_high ? (VECTOR)INFINITY : (p + p) * scale.number;
-}
-#endif
 
 static VECTOR lane_numbers(void) {
   CT lanes[16];
@@ -348,13 +329,9 @@ KERNEL attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query
         }
         const CT shift = now == -INFINITY ? 0 : now, less = exp(most[r] - shift);
         most[r] = now;
-        total[r] *= less;
+        total[r] = total[r] * less + weigh(weights[r], wide, shift);
         scale_row(sums[r], less, VALUE_WIDTH);
-        for (int j = 0; j < wide; j++) {
-          const CT w = exp(weights[r][j] - shift);
-          total[r] += w;
-          weights[r][j] = w * MASK(head, first + r, from + j);
-        }
+        for (int j = 0; DROPS && j < wide; j++) weights[r][j] *= MASK(head, first + r, from + j);
       }
       for (int j = 0; j < wide; j++) {
         read_row(row, ELEMENTS(value) + START(VALUE, head, from + j), VALUE_WIDTH, STRIDE(VALUE, 3));
