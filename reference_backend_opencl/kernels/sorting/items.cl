@@ -60,21 +60,30 @@ static int is_ambiguous(UT key) {
 }
 
 #if LOCAL == 1
-/* Counts a digit's values and moves the items to their places; a digit that all share is passed over. */
+#define DIGIT(item, digit) ((uint)(KEY(item) >> (8 * (digit))) & 255)
+
+/* Counts the values of all digits, which no order changes, and moves the items to their places by one digit after the
+ * other; a digit that all share is passed over. `size` has 32 bits. */
 static __global ITEM *by_digits(__global ITEM *items, __global ITEM *other, long size) {
+  uint counts[DIGITS][256];
   for (int digit = 0; digit < DIGITS; digit++) {
-    long begin[256];
-    int shift = 8 * digit;
-    for (int k = 0; k < 256; k++) begin[k] = 0;
-    for (long i = 0; i < size; i++) begin[KEY(items[i]) >> shift & 255]++;
-    if (begin[KEY(items[0]) >> shift & 255] == size) continue;
-    long sum = 0;
+    for (int k = 0; k < 256; k++) counts[digit][k] = 0;
+  }
+  for (long i = 0; i < size; i++) {
+    const ITEM item = items[i];
+#pragma unroll
+    for (int digit = 0; digit < DIGITS; digit++) counts[digit][DIGIT(item, digit)]++;
+  }
+  for (int digit = 0; digit < DIGITS; digit++) {
+    uint *begin = counts[digit];
+    if (begin[DIGIT(items[0], digit)] == size) continue;
+    uint sum = 0;
     for (int k = 0; k < 256; k++) {
-      long count = begin[k];
+      const uint count = begin[k];
       begin[k] = sum;
       sum += count;
     }
-    for (long i = 0; i < size; i++) other[begin[KEY(items[i]) >> shift & 255]++] = items[i];
+    for (long i = 0; i < size; i++) other[begin[DIGIT(items[i], digit)]++] = items[i];
     __global ITEM *swap = items;
     items = other;
     other = swap;
