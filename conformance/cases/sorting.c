@@ -80,8 +80,9 @@ static const cf_op cf_sorting_ops[] = {
      CF_G_LINEAR(0)},
     {"aten::sort.stable", CF_TEXTS("m T[33,17] false 1", "m T[129] _"), CF_REALS, CF_R_PERMUTED, CF_VALUES, CF_ANY_ZERO,
      CF_G_SELECT(0)},
-    /* Lines of several tiles, and one of several blocks with several tiles each. */
-    {"aten::sort.stable", CF_TEXTS("m T[33001] true", "m T[2,5003] true 1 true", "m T[4999,3] true 0"),
+    /* Lines of several tiles, and one of several blocks with several tiles each; and that cores sort in parts. */
+    {"aten::sort.stable",
+     CF_TEXTS("m T[33001] true", "m T[2,5003] true 1 true", "m T[4999,3] true 0", "m T[70001] true 0 true"),
      CF_BIT(F32) | CF_BIT(F16) | CF_BIT(I64) | CF_BIT(U8), CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE | CF_ANY_ZERO,
      CF_G_NONE},
     {"aten::sort.stable", CF_TEXTS("m T[2,2049] true", "m T[3,200] true", "m T[4096] true 0 true"),

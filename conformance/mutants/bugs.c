@@ -590,6 +590,7 @@ const mut_bug mut_bugs[] = {
     {"lost_carry", "aten::cumsum", "a tile by itself", mut_lost_carry, 0},
     {"first_tile", "aten::topk", "a tile by itself", mut_first_tile, 0},
     {"unstable_tiles", "aten::sort.stable", "wrong tie", mut_unstable_tiles, 0},
+    {"early_merge", "aten::sort.stable", "off by one where parts are merged", mut_early_merge, 0},
     {"stale_row", "aten::native_layer_norm", "missing barrier", mut_stale_row, 0},
     {"same_block", "aten::native_dropout", "one block of Philox for several", mut_same_block, 0},
     {"not_scaled", "aten::_scaled_dot_product_fused_attention_overrideable", "wrong accumulator", mut_not_scaled, 0},

@@ -12,6 +12,7 @@ graft_status mut_lost_block(const mut_call *call);
 graft_status mut_lost_carry(const mut_call *call);
 graft_status mut_first_tile(const mut_call *call);
 graft_status mut_unstable_tiles(const mut_call *call);
+graft_status mut_early_merge(const mut_call *call);
 graft_status mut_stale_row(const mut_call *call);
 graft_status mut_same_block(const mut_call *call);
 graft_status mut_not_scaled(const mut_call *call);

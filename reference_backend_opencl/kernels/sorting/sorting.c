@@ -23,13 +23,18 @@ typedef struct space {
 
 typedef struct memo {
   ocl_kernel sort;       /* a CPU's */
+  ocl_kernel merge;      /* and where cores sort parts of one line */
   ocl_kernel store;      /* others', where items come out of the ordering */
   ocl_ordering ordering; /* others' */
   space space;
+  int64_t part; /* items that a core sorts, of one line; 0: lines are sorted whole */
   uint64_t work_bytes;
 } memo;
 
-enum { FEW = 128 }; /* as many are inserted one by one */
+enum {
+  FEW = 128,         /* as many are inserted one by one */
+  PART_LEAST = 16384 /* below, merging costs what is saved */
+};
 
 static bool is_wide(const ocl_dtype *dtype) {
   return dtype->bytes > 4;
@@ -44,18 +49,49 @@ static void write_head(ocl_text *head, const memo *memo, const operands *call, c
   }
 }
 
+/* Parts that a line is sorted in: a power of two, as two are merged at a time. */
+static int64_t parts_of(const graft_device *device, const space *s) {
+  int64_t parts = 1;
+  while (2 * parts <= (int64_t)device->compute_units && 2 * parts * PART_LEAST <= s->size) parts *= 2;
+  return parts;
+}
+
+static void write_cpu_head(ocl_text *head, const memo *memo, const operands *call, const ocl_dtype *dtype) {
+  ocl_head_types(head, dtype, 1, 1);
+  ocl_text_add(head, "#define D %s\n#define as_key as_%s\n%s", dtype->name, is_wide(dtype) ? "ulong" : "uint",
+               call->descending ? "#define DESCENDING\n" : "");
+  write_head(head, memo, call, dtype);
+}
+
+/* The cores sort parts of one line, and merge them. */
+static graft_status make_parts(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype,
+                               int64_t parts) {
+  const space *s = &memo->space;
+  static const char *const files = "core/items sorting/items sorting/sorting sorting/parts";
+  memo->part = ocl_ceil_divide(s->size, parts);
+  memo->work_bytes = 2 * (uint64_t)s->size * (is_wide(dtype) ? 16 : 8);
+  ocl_text head = {0};
+  write_cpu_head(&head, memo, call, dtype);
+  ocl_kernel_size(&memo->sort, parts, 1);
+  ocl_kernel_size(&memo->merge, parts, 1);
+  graft_status status = ocl_kernel_init(&memo->sort, device, &head, files, "sort_parts");
+  if (status == GRAFT_OK) status = ocl_kernel_init(&memo->merge, device, &head, files, "merge_parts");
+  ocl_text_free(&head);
+  if (status == GRAFT_OK) status = ocl_kernel_set(&memo->sort, 1, &(ocl_argument)OCL_VALUE(*s));
+  return status == GRAFT_OK ? ocl_kernel_set(&memo->merge, 1, &(ocl_argument)OCL_VALUE(*s)) : status;
+}
+
 /* A work-item sorts lines in memory of its own. */
 static graft_status make_lines(memo *memo, graft_device *device, const operands *call, const ocl_dtype *dtype) {
   space *s = &memo->space;
   int64_t items = 4 * (int64_t)device->compute_units;
+  const int64_t parts = parts_of(device, s);
+  if (s->lines == 1 && s->kept == s->size && parts > 1) return make_parts(memo, device, call, dtype, parts);
   s->per_item = ocl_ceil_divide(s->lines, items);
   items = ocl_ceil_divide(s->lines, s->per_item);
   memo->work_bytes = 2 * (uint64_t)(s->size * items) * (is_wide(dtype) ? 16 : 8);
   ocl_text head = {0};
-  ocl_head_types(&head, dtype, 1, 1);
-  ocl_text_add(&head, "#define D %s\n#define as_key as_%s\n%s", dtype->name, is_wide(dtype) ? "ulong" : "uint",
-               call->descending ? "#define DESCENDING\n" : "");
-  write_head(&head, memo, call, dtype);
+  write_cpu_head(&head, memo, call, dtype);
   ocl_kernel_size(&memo->sort, items, 1);
   graft_status status =
       ocl_kernel_make(&memo->sort, device, &head, "core/items sorting/items sorting/sorting", "sort_lines");
@@ -112,7 +148,7 @@ static graft_status prepare(void *memo, graft_device *device, const void *from) 
   return make_kernels(memo, device, call, dtype);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 2 + OCL_ORDERING_KERNELS, .prepare = prepare};
+static const ocl_memo_type memo_type = {.bytes = sizeof(memo), .kernels = 3 + OCL_ORDERING_KERNELS, .prepare = prepare};
 
 /* Where indices are not wanted, the kernel is told so and given anything. */
 static const graft_tensor_desc *places_of(const operands *call) {
@@ -128,6 +164,29 @@ static graft_status run_ordering(const graft_exec *exec, memo *memo, const opera
   return ocl_launch(&memo->store, exec->stream, OCL_ALL(store));
 }
 
+static graft_status run_parts(const graft_exec *exec, memo *memo, const operands *call, ocl_place work) {
+  ocl_place from = work, to = {work.buffer, work.offset + memo->work_bytes / 2};
+  const int64_t part = memo->part, size = memo->space.size;
+  const ocl_argument sort[] = {OCL_TENSOR(call->in), OCL_PLACE(work), OCL_VALUE(part)};
+  graft_status status = ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));
+  for (int64_t run = part; run < size && status == GRAFT_OK; run *= 2) {
+    const cl_int is_last = 2 * run >= size;
+    const ocl_argument merge[] = {OCL_TENSOR(call->values),
+                                  OCL_TENSOR(call->indices),
+                                  OCL_TENSOR(call->in),
+                                  OCL_PLACE(from),
+                                  OCL_PLACE(to),
+                                  OCL_VALUE(part),
+                                  OCL_VALUE(run),
+                                  OCL_VALUE(is_last)};
+    status = ocl_launch(&memo->merge, exec->stream, OCL_ALL(merge));
+    const ocl_place swap = from;
+    from = to;
+    to = swap;
+  }
+  return status;
+}
+
 static graft_status run(const graft_exec *exec, const operands *call) {
   memo *memo;
   ocl_place work = ocl_place_of(call->values);
@@ -137,6 +196,7 @@ static graft_status run(const graft_exec *exec, const operands *call) {
   if (memo->work_bytes > 0) status = ocl_workspace(exec, memo->work_bytes, &work);
   if (status != GRAFT_OK) return status;
   if (!memo->sort.handle) return run_ordering(exec, memo, call, work);
+  if (memo->part) return run_parts(exec, memo, call, work);
   const graft_tensor_desc *places = places_of(call);
   const ocl_argument sort[] = {OCL_TENSOR(call->values), OCL_TENSOR(places), OCL_TENSOR(call->in), OCL_PLACE(work)};
   return ocl_launch(&memo->sort, exec->stream, OCL_ALL(sort));
