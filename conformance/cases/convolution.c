@@ -35,6 +35,12 @@ static const cf_op cf_convolution_ops[] = {
               "m T[2,5,21] T[2,3,40] T[5,3,17] [5] [2] [9] [1] false [0] 1 [1,1,1]",
               "m T[3,6,9,3] T[3,8,7,4] T[8,3,3,2] [6] [1,1] [1,1] [2,1] true [0,0] 2 [1,1,1]"),
      CF_FLOATS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
+    /* A CPU's tiles: an odd number of vectors in a row, for which a tile has more channels; a plane of long rows, of
+       which most vectors lie whole in a row; an infinity or a NaN beside its edges. */
+    {"aten::convolution",
+     CF_TEXTS("m T[2,5,23,47] T[32,5,3,3] T[32] [1,1] [1,1] [1,1] false [0,0] 1",
+              "m T[2,5,23,41] T[24,5,3,3] T[24] [1,1] [1,1] [1,1] false [0,0] 1"),
+     CF_BIT(F32), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_SPECIAL | CF_ORDERED, CF_G_NONE},
     /* So many images that their sums are made in parts. Not expanded: equal terms round alike, which adds up. */
     {"aten::convolution_backward",
      CF_TEXTS("m T[600,1,2,2] T[600,1,3,3] T[1,1,2,2] [1] [1,1] [0,0] [1,1] false [0,0] 1 [1,1,1]"), CF_BIT(F32),

@@ -150,7 +150,7 @@ static int64_t plane_pitch(const graft_device *device, const ocl_space *s) {
   if (!device->is_cpu || !single || height < 2 || s->taps[1] * s->taps[2] > PLANE_TAPS) return 0;
   int64_t as_plane = ocl_ceil_divide((height - 1) * pitch + width, vec);
   int64_t as_rows = height * ocl_ceil_divide(width, vector_for(device, width));
-  return 5 * as_plane <= 4 * as_rows ? pitch : 0;
+  return 13 * as_plane <= 12 * as_rows ? pitch : 0;
 }
 
 /* The residue, which is never negative. */
@@ -246,10 +246,16 @@ void ocl_forward_destroy(ocl_forward *f) {
 }
 
 /* How many vectors side by side a work-item takes: two where registers are enough and little of the last pair is lost.
- * A weight is then read once for both. */
-static int64_t width_of(const graft_device *device, const ocl_dtype *dtype, int64_t vectors, int64_t tile) {
-  bool registers = device->is_cpu && device->vector_width == 16 && dtype->bytes <= 4 && tile == 8;
-  return registers && (vectors % 2 == 0 || vectors > 4) ? 2 : 1;
+ * A weight is then read once for both. Where a pair more would be a tenth of the row, twice the channels take its
+ * place. */
+static void widen(form *form, const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, int64_t vectors) {
+  const bool registers = device->is_cpu && device->vector_width == 16 && dtype->bytes <= 4 && form->tile == 8;
+  const bool odd = vectors % 2 && vectors < 10, channels = s->out_channels % (2 * form->tile) == 0;
+  form->wide = 1;
+  if (registers && odd && channels && !form->pitch)
+    form->tile *= 2;
+  else if (registers && (vectors % 2 == 0 || vectors > 4))
+    form->wide = 2;
 }
 
 /* A transposed convolution goes phase by phase where a row of the window is unrolled. Sums of all phases are in
@@ -273,7 +279,7 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   form.pitch = s->in_channels < PLANE_CHANNELS ? 0 : plane_pitch(device, s);
   form.vec = form.pitch ? device->vector_width : vector_for(device, s->out_size[2]);
   int64_t row = form.pitch ? (s->out_size[1] - 1) * form.pitch + s->out_size[2] : s->out_size[2];
-  form.wide = width_of(device, dtype, ocl_ceil_divide(row, form.vec), form.tile);
+  widen(&form, device, dtype, s, ocl_ceil_divide(row, form.vec));
   form.any_taps = !form.pitch && s->taps[2] > UNROLLED_TAPS;
   return form;
 }
@@ -318,9 +324,9 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
   s.per_item = share(device, s.units, 16);
   if (status == GRAFT_OK) status = set_space(&f->convolve, device, &s, ocl_ceil_divide(s.units, s.per_item));
   if (status == GRAFT_OK) status = ocl_results_set(f, &f->convolve);
-  if (f->followed) return status;
-  if (status == GRAFT_OK && gaps) status = make_kernel(&f->mend, device, dtype, "mend", &form, &whole);
-  return status == GRAFT_OK && gaps ? ocl_gaps_set(&f->mend, device, whole, true, form.vec) : status;
+  f->portable = true;
+  f->mends = gaps;
+  return status;
 }
 
 graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call) {
@@ -334,9 +340,9 @@ graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_f
   const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
   const ocl_argument weights[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_weights), OCL_TENSOR(weight)};
   const ocl_argument convolve[] = {OCL_TENSOR(out),     OCL_PLACE(work), OCL_VALUE(at_weights), OCL_TENSOR(some),
-                                   OCL_VALUE(has_bias), OCL_TENSOR(in),  OCL_TENSOR(weight)};
-  enum { TO_MEND = 4 }; /* input and weight, which the kernel reads where calls follow */
-  const cl_uint count = sizeof convolve / sizeof *convolve - (f->followed ? 0 : TO_MEND);
+                                   OCL_VALUE(has_bias), OCL_TENSOR(in),  OCL_TENSOR(weight),    OCL_VALUE(f->mends)};
+  enum { TO_MEND = 5 }; /* input, weight and `mends`, which only convolution.cl's kernel takes */
+  const cl_uint count = sizeof convolve / sizeof *convolve - (f->portable ? 0 : TO_MEND);
   if (f->run) {
     status = f->run(exec, f, work, call);
   } else {

@@ -1,6 +1,7 @@
 /* Convolutions, over three spatial dimensions, after space.cl, gaps.cl, sums.cl, phases.cl and followed.cl. Rows of the input are first packed: cast, padded with
  * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
- * side by side, whatever stride, dilation and padding are. What those zeros spoil, gaps.cl mends.
+ * side by side, whatever stride, dilation and padding are. What those zeros spoil is mended (gaps.cl): of a convolution where
+ * its results are written, of a gradient by a kernel of its own.
  *
  * Short rows are packed as PLANE: all of a plane one after the other, `pitch` elements apart, so that it is one long row
  * and each tap of the window a shift of the whole.
@@ -12,7 +13,6 @@
 
 /* VEC elements of a row of `size`, of which the first is `place`: 0 outside it. */
 static VT row_part(__global const RAW(D) * from, long size, long place, long mul, long div) {
-  if (mul == 1 && div == 1 && place >= 0 && place + VEC <= size) return LOAD(D, __global, from + place);
   RAW(D) lanes[VEC];
   for (int j = 0; div == 1 && j < VEC; j++, place += mul) {
     bool inside = (ulong)place < (ulong)size;
@@ -27,6 +27,18 @@ static VT row_part(__global const RAW(D) * from, long size, long place, long mul
   return LOAD(D, __private, lanes);
 }
 
+/* `count` elements that lie side by side. Where there is a vector of them the last one begins where it ends with them. */
+static void pack_run(__global CT *to, __global const RAW(D) * from, long count) {
+  long x = 0;
+  for (; x + VEC <= count; x += VEC) VSTORE(LOAD(D, __global, from + x), to + x);
+  if (x < count && count >= VEC) {
+    x = count - VEC;
+    VSTORE(LOAD(D, __global, from + x), to + x);
+    return;
+  }
+  for (; x < count; x++) to[x] = one_value(from + x);
+}
+
 #ifdef PLANE
 static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
   const plane *p = &s->plane;
@@ -34,16 +46,19 @@ static void pack(__global const RAW(D) * in, __global CT *to, const space *s, lo
   for (long q = 0; q < s->row; q += VEC) VSTORE((VT)0, to + q);
   long x0 = max(-p->left, 0L), x1 = min(p->pitch, p->in_width - p->left);
   for (long y = max(-p->top, 0L); y < min(p->rows, p->in_height - p->top); y++) {
-    __global const RAW(D) *from = in + (y + p->top) * p->in_width + p->left;
-    long x = x0;
-    for (; x + VEC <= x1; x += VEC) VSTORE(LOAD(D, __global, from + x), to + y * p->pitch + x);
-    for (; x < x1; x++) to[y * p->pitch + x] = one_value(from + x);
+    pack_run(to + y * p->pitch + x0, in + (y + p->top) * p->in_width + p->left + x0, x1 - x0);
   }
 }
 
 #else
 static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
   in += row * s->in_size[2];
+  if (s->mul[2] == 1 && s->div[2] == 1) {
+    for (long q = 0; q < s->phase; q += VEC) VSTORE((VT)0, to + q);
+    const long begin = clamp(-s->first, 0L, s->phase), end = clamp(s->in_size[2] - s->first, begin, s->phase);
+    pack_run(to + begin, in + s->first + begin, end - begin);
+    return;
+  }
   for (long p = 0; p < s->mul[2]; p++) {
     for (long q = 0; q < s->phase; q += VEC) {
       VSTORE(row_part(in, s->in_size[2], q * s->mul[2] + p + s->first, s->mul[2], s->div[2]), to + p * s->phase + q);
@@ -121,8 +136,32 @@ static results results_of(const space *s, long o0, long o1, long o2) {
   return r;
 }
 
+/* Results of a channel, with its bias, that are NaN: each is summed once more (gaps.cl). `channel` counts those of all images. */
+static VT mended_results(VT v, CT added, long channel, const results *r, __global const RAW(D) * in, __global const RAW(D) * weight,
+                         const space *s) {
+  const space whole = whole_of(s);
+  CT lanes[VEC];
+  if (added != added) return v;
+  VSTORE(v, lanes);
+  for (int j = 0; j < r->count; j++) {
+    if (lanes[j] == lanes[j]) continue;
+#ifdef PLANE
+    const long x = (r->x + j) % s->plane.pitch, y = r->y + (r->x + j) / s->plane.pitch;
+    if (x < s->plane.width)
+      lanes[j] = summed_again(in, weight, added, &whole, channel * r->spatial + r->at + y * s->plane.width + x);
+#else
+    lanes[j] = summed_again(in, weight, added, &whole, channel * r->spatial + r->at + j);
+#endif
+  }
+  return VLOAD(lanes);
+}
+
 static void put_results(const results *r, const space *s, __global RAW(D) * channel, VT v) {
 #ifdef PLANE
+  if (r->x + VEC <= s->plane.width && r->count >= VEC) {
+    put_value(channel + r->at + r->y * s->plane.width + r->x, v, VEC);
+    return;
+  }
   RAW(D) lanes[VEC];
   STORE(D, __private, lanes, v);
   long x = r->x, y = r->y;
@@ -156,17 +195,21 @@ static void walk_on(walk *at, const walk *step, const space *s) {
 }
 #endif
 
-/* The first tap along a dimension that meets an element of the input, or would if this were longer, and that element. The
- * others are `step` taps apart each; taps: there is none. */
+/* The taps along a dimension that meet an element of the input: the first of them, its element, and how many; each of the
+ * others is `step` taps further, and meets what is `move` elements further. */
 typedef struct {
-  long tap, element;
+  long tap, element, count;
 } met;
 
-static met first_met(long place, long next, long step, long div, long taps) {
-  met m = {0, 0};
-  while (m.tap < step && (place + m.tap * next) % div != 0) m.tap++;
-  m.element = (place + m.tap * next) / div;
-  if (m.tap == step) m.tap = taps;
+static met met_along(const space *s, int d, long out) {
+  const long place = out * s->mul[d] + s->off[d];
+  met m = {0, 0, 0};
+  while (m.tap < s->step[d] && (place + m.tap * s->tap[d]) % s->div[d] != 0) m.tap++;
+  if (m.tap == s->step[d]) return m;
+  m.element = (place + m.tap * s->tap[d]) / s->div[d];
+  while (m.tap < s->taps[d] && (m.element < 0 || m.element >= s->in_size[d])) m.tap += s->step[d], m.element += s->move[d];
+  for (long tap = m.tap, i = m.element; tap < s->taps[d] && i >= 0 && i < s->in_size[d]; tap += s->step[d], i += s->move[d])
+    m.count++;
   return m;
 }
 
@@ -207,8 +250,9 @@ static void follow_tile(const VT sum[TILE * WIDE], CONST_PLACE(bias), long has_b
 
 #define SPAN 128 /* products, which are summed before they are added to those before: equal terms round alike */
 
+/* The input and the weight are read where `mends`, for what zeros have spoiled. */
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
-                long has_bias FOLLOWED_READS FOLLOWED_PARAMETERS, space s) {
+                long has_bias, CONST_PLACE(in), CONST_PLACE(weight), long mends FOLLOWED_PARAMETERS, space s) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
 #ifdef FOLLOWED
   const followers f = FOLLOWERS;
@@ -226,8 +270,12 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
     rest /= s.out_size[0] * s.out_size[1];
     long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
-    const met met0 = first_met(o0 * s.mul[0] + s.off[0], s.tap[0], s.step[0], s.div[0], s.taps[0]);
-    const met met1 = first_met(o1 * s.mul[1] + s.off[1], s.tap[1], s.step[1], s.div[1], s.taps[1]);
+    const met met0 = met_along(&s, 0, o0), met1 = met_along(&s, 1, o1);
+    const long next_row = s.move[1] * s.row, next_weights = s.step[1] * TAPS * TILE;
+    const long next_plane = s.move[0] * s.in_size[1] * s.row, next_plane_weights = s.step[0] * s.taps[1] * TAPS * TILE;
+    const long in_step = s.in_size[0] * s.in_size[1] * s.row, weights_step = s.taps[0] * s.taps[1] * TAPS * TILE;
+    const long first_row = (met0.element * s.in_size[1] + met1.element) * s.row;
+    const long first_weights = (met0.tap * s.taps[1] + met1.tap) * TAPS * TILE;
     VT sum[TILE][WIDE], total[TILE][WIDE];
     clear_tile(total);
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
@@ -237,12 +285,10 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     for (long first = 0; first < s.in_channels; first += at_once) {
       clear_tile(sum);
       for (long c = first; c < min(first + at_once, s.in_channels); c++) {
-        for (long k0 = met0.tap, i0 = met0.element; k0 < s.taps[0]; k0 += s.step[0], i0 += s.move[0]) {
-          if (i0 < 0 || i0 >= s.in_size[0]) continue;
-          for (long k1 = met1.tap, i1 = met1.element; k1 < s.taps[1]; k1 += s.step[1], i1 += s.move[1]) {
-            if (i1 < 0 || i1 >= s.in_size[1]) continue;
-            __global const CT *row = rows + ((c * s.in_size[0] + i0) * s.in_size[1] + i1) * s.row;
-            __global const CT *weights = all_weights + ((c * s.taps[0] + k0) * s.taps[1] + k1) * (TAPS * TILE);
+        __global const CT *plane_row = rows + c * in_step + first_row, *plane_weights = all_weights + c * weights_step + first_weights;
+        for (long n0 = met0.count; n0 > 0; n0--, plane_row += next_plane, plane_weights += next_plane_weights) {
+          __global const CT *row = plane_row, *weights = plane_weights;
+          for (long n1 = met1.count; n1 > 0; n1--, row += next_row, weights += next_weights) {
 #ifdef MANY_TAPS
             walk at = first_tap;
             for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
@@ -281,11 +327,13 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
       for (int b = 0; b < TILE; b++) {
         long channel = block * TILE + b;
         if (channel >= s.out_channels) continue;
-        if (has_bias) {
-          CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
-          total[b][w] = ADD(total[b][w], (VT)v);
-        }
-        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, total[b][w]);
+        const CT added = has_bias ? one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel) : (CT)0;
+        if (has_bias) total[b][w] = ADD(total[b][w], (VT)added);
+        const long row = image * s.out_channels + channel;
+        VT v = total[b][w];
+        if (mends && SOME(v != v))
+          v = mended_results(v, added, row, &r, CONST_POINTER(D, in), CONST_POINTER(D, weight), &s);
+        put_results(&r, &s, POINTER(D, out) + row * r.spatial, v);
       }
     }
 #endif

@@ -50,6 +50,8 @@ typedef struct ocl_forward_call {
 typedef struct ocl_forward ocl_forward;
 struct ocl_forward {
   bool followed;                                 /* by calls, in `convolve` or in the product */
+  bool portable;                                 /* convolution.cl's `convolve` ... */
+  int64_t mends;                                 /* ... which does itself what gaps.cl is for */
   const ocl_epilogue *epilogue;                  /* while it is made */
   ocl_kernel rows, weights, convolve, sum, mend; /* sum (of f32.c) and mend (gaps.cl): only where there is a need */
   uint64_t skip_weights, bytes;                  /* the packed weights begin skip_weights bytes after the rows */

@@ -7,6 +7,9 @@
 #define WEIGHT     4
 #define IN_SQUARES 1.8
 
+/* Of a tile one vector wide: up to so many channels. */
+enum { NARROW_TILE = 8 };
+
 /* How many k of [0, count) have 0 <= k * step + first < end. */
 static int64_t count_inside(int64_t count, int64_t step, int64_t first, int64_t end) {
   const int64_t low = first < 0 ? ocl_ceil_divide(-first, step) : 0;
@@ -46,7 +49,8 @@ double ocl_rows_cost(const graft_device *device, const ocl_dtype *dtype, const o
                      int64_t tile) {
   const double channels = (double)(s->blocks * tile);
   const double weights = channels * (double)(s->groups * s->in_channels * ocl_volume(s->taps));
-  const double products = vectors_of(s) * channels * (wide > 1 ? (double)wide : OCL_NARROW);
+  const double each = tile > NARROW_TILE ? 1 : OCL_NARROW; /* so many channels use a vector as often as two do */
+  const double products = vectors_of(s) * channels * (wide > 1 ? (double)wide : each);
   return registers_of(device, dtype, vec) * (products + packing_of(s, vec)) + WEIGHT * weights;
 }
 

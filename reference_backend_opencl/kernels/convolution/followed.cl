@@ -1,6 +1,6 @@
 /* What calls that follow a convolution in its kernel make of its results (pointwise/fused_epilogue.c), after space.cl and
  * gaps.cl. What zeros have spoiled is mended before, since no kernel behind could see it. The head defines MENDS where they
- * may, PLANE as convolution.cl has it and SPREAD as phases.cl. Elsewhere this is empty. */
+ * may. Elsewhere this is empty. */
 #ifdef FOLLOWED
 /* Strides of what the kernel writes. */
 typedef struct {
@@ -16,29 +16,9 @@ typedef struct {
 } followers;
 
 #define FOLLOWED_PARAMETERS EPILOGUE_PARAMETERS, result_strides to
-#define FOLLOWED_READS , CONST_PLACE(in), CONST_PLACE(weight)
 #define FOLLOWERS {CONST_POINTER(D, in), CONST_POINTER(D, weight), out + offset_out, to, EXTRAS_WITH(bias + offset_bias)}
 
 #ifdef MENDS
-/* The convolution before its planes were laid out as rows, or its rows phase by phase. */
-static space whole_of(const space *s) {
-  space w = *s;
-#ifdef SPREAD
-  w.div[2] = SPREAD;
-#endif
-#ifdef PLANE
-  const plane *p = &s->plane;
-  w.out_size[1] = p->height;
-  w.out_size[2] = p->width;
-  w.in_size[1] = p->in_height;
-  w.in_size[2] = p->in_width;
-  w.taps[1] = s->taps[2] / p->across;
-  w.taps[2] = p->across;
-  w.off[1] = p->top + (p->start - s->off[2] + p->left) / p->pitch;
-#endif
-  return w;
-}
-
 static VT mended(VT v, CT added, long first, int count, const space *s, const followers *f) {
   if (added != added || !SOME(v != v)) return v;
   const space w = whole_of(s);
@@ -74,5 +54,4 @@ static void follow(VT v, CT added, long image, long channel, long places, long a
 }
 #else
 #define FOLLOWED_PARAMETERS
-#define FOLLOWED_READS
 #endif

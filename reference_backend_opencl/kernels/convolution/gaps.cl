@@ -2,7 +2,8 @@
  * spoiled. The product multiplies them, and zero times an infinity or a NaN is NaN. That is all they can do, so each
  * result that is NaN is summed once more, over elements alone, until a term of its own makes it NaN.
  *
- * After space.cl, in the program of the product or in one of its own; the head defines D and, for a convolution, FORWARD: else it is the gradient of a weight. */
+ * After space.cl, in the program of the product or in one of its own; the head defines D and, for a convolution, FORWARD: else
+ * it is the gradient of a weight; PLANE as convolution.cl has it and SPREAD as phases.cl. */
 /* The element of a dimension at a place; -1: there is none. */
 static long element_at(long place, long div, long size) {
   if (div == 1) return place >= 0 && place < size ? place : -1;
@@ -49,6 +50,25 @@ static CT summed_again(__global const RAW(D) * in, __global const RAW(D) * weigh
 static void again(__global RAW(D) * out, __global const RAW(D) * in, __global const RAW(D) * weight, CT sum_of_bias,
                   const space *s, long at) {
   put_value(out + at, (VT)summed_again(in, weight, sum_of_bias, s, at), 1);
+}
+
+/* The convolution before its planes were laid out as rows, or its rows phase by phase. */
+static space whole_of(const space *s) {
+  space w = *s;
+#ifdef SPREAD
+  w.div[2] = SPREAD;
+#endif
+#ifdef PLANE
+  const plane *p = &s->plane;
+  w.out_size[1] = p->height;
+  w.out_size[2] = p->width;
+  w.in_size[1] = p->in_height;
+  w.in_size[2] = p->in_width;
+  w.taps[1] = s->taps[2] / p->across;
+  w.taps[2] = p->across;
+  w.off[1] = p->top + (p->start - s->off[2] + p->left) / p->pitch;
+#endif
+  return w;
 }
 
 #else
