@@ -82,6 +82,27 @@ static int reach_of(const taps *t, long c, long last, int *low) {
   return high < *low || high - *low >= REACH ? 0 : high - *low + 1;
 }
 
+/* So many elements of two taps each, as all but those at the ends have where a picture grows, go at once. */
+#define PAIRS 16
+
+static int are_pairs(__global const int *first) {
+  int others = first[PAIRS] - first[0] != 2 * PAIRS;
+  for (int j = 0; j < PAIRS && !others; j++) others = first[j + 1] - first[j] != 2;
+  return !others;
+}
+
+static INLINED void sum_pairs(__global RAW(D) * to, const CT *lines, int low, __global const int *indices,
+                              __global const WT *weights) {
+  CT sums[PAIRS];
+#pragma unroll
+  for (int j = 0; j < PAIRS; j++) {
+    const CT term = lines[indices[2 * j] - low] * weights[2 * j];
+    sums[j] = ADD(term, lines[indices[2 * j + 1] - low] * weights[2 * j + 1]);
+  }
+#pragma unroll
+  for (int j = 0; j < PAIRS; j++) PUT(to + j, sums[j]);
+}
+
 static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from, long rows, long columns, const taps *t,
                              int a0, int a1, int b0, int b1, long c, long last, int low, int reach) {
   CT lines[REACH];
@@ -97,13 +118,19 @@ static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from,
     }
   }
   __global const int *first = t->first[2];
-  for (int k = first[c]; c < last; c++) {
+  while (c < last) {
+    if (c + PAIRS <= last && are_pairs(first + c)) {
+      sum_pairs(to + c, lines, low, t->indices + first[c], t->weights + first[c]);
+      c += PAIRS;
+      continue;
+    }
+    int k = first[c];
     const int end = first[c + 1];
     CT sum = 0;
     if (k < end) sum = lines[t->indices[k] - low] * t->weights[k];
     for (k++; k < end; k++) sum = ADD(sum, lines[t->indices[k] - low] * t->weights[k]);
-    k = end;
     PUT(to + c, sum);
+    c++;
   }
 }
 
