@@ -136,26 +136,6 @@ static results results_of(const space *s, long o0, long o1, long o2) {
   return r;
 }
 
-/* Results of a channel, with its bias, that are NaN: each is summed once more (gaps.cl). `channel` counts those of all images. */
-static VT mended_results(VT v, CT added, long channel, const results *r, __global const RAW(D) * in, __global const RAW(D) * weight,
-                         const space *s) {
-  const space whole = whole_of(s);
-  CT lanes[VEC];
-  if (added != added) return v;
-  VSTORE(v, lanes);
-  for (int j = 0; j < r->count; j++) {
-    if (lanes[j] == lanes[j]) continue;
-#ifdef PLANE
-    const long x = (r->x + j) % s->plane.pitch, y = r->y + (r->x + j) / s->plane.pitch;
-    if (x < s->plane.width)
-      lanes[j] = summed_again(in, weight, added, &whole, channel * r->spatial + r->at + y * s->plane.width + x);
-#else
-    lanes[j] = summed_again(in, weight, added, &whole, channel * r->spatial + r->at + j);
-#endif
-  }
-  return VLOAD(lanes);
-}
-
 static void put_results(const results *r, const space *s, __global RAW(D) * channel, VT v) {
 #ifdef PLANE
   if (r->x + VEC <= s->plane.width && r->count >= VEC) {
@@ -248,6 +228,34 @@ static void follow_tile(const VT sum[TILE * WIDE], CONST_PLACE(bias), long has_b
 }
 #endif
 
+#ifndef FOLLOWED
+/* Sums those results of a tile that are NaN once more (gaps.cl). They are read where they were written, by a loop that stays
+ * one: it is seldom needed. `image` is one group of one. */
+static void mend_tile(__global RAW(D) * out, __global const RAW(D) * in, __global const RAW(D) * weight, CONST_PLACE(bias),
+                      long has_bias, long image, long first, long o0, long o1, long o2, const space *s) {
+  const space whole = whole_of(s);
+#pragma clang loop unroll(disable)
+  for (int t = 0; t < TILE * WIDE; t++) {
+    const long channel = first + t / WIDE, place = o2 + t % WIDE * VEC;
+    if (channel >= s->out_channels || place >= s->out_size[2]) continue;
+    const CT added = has_bias ? one_value(CONST_POINTER(D, bias) + image % s->groups * s->out_channels + channel) : (CT)0;
+    const results r = results_of(s, o0, o1, place);
+    const long row = (image * s->out_channels + channel) * r.spatial + r.at;
+    for (int j = 0; added == added && j < r.count; j++) {
+#ifdef PLANE
+      const long x = (r.x + j) % s->plane.pitch, y = r.y + (r.x + j) / s->plane.pitch;
+      if (x >= s->plane.width) continue;
+      const long at = row + y * s->plane.width + x;
+#else
+      const long at = row + j;
+#endif
+      const CT spoiled = one_value(out + at);
+      if (spoiled != spoiled) again(out, in, weight, added, &whole, at);
+    }
+  }
+}
+#endif
+
 #define SPAN 128 /* products, which are summed before they are added to those before: equal terms round alike */
 
 /* The input and the weight are read where `mends`, for what zeros have spoiled. */
@@ -319,6 +327,7 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     for (int t = 0; t < TILE * WIDE; t++) left[t] = total[t / WIDE][t % WIDE];
     follow_tile(left, bias, offset_bias, has_bias, image, block * TILE, o0, o1, o2, &s, &f);
 #else
+    VM spoiled = (VM)0;
 #pragma unroll
     for (int w = 0; w < WIDE; w++) {
       if (o2 + w * VEC >= s.out_size[2]) continue;
@@ -327,15 +336,17 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
       for (int b = 0; b < TILE; b++) {
         long channel = block * TILE + b;
         if (channel >= s.out_channels) continue;
-        const CT added = has_bias ? one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel) : (CT)0;
-        if (has_bias) total[b][w] = ADD(total[b][w], (VT)added);
-        const long row = image * s.out_channels + channel;
-        VT v = total[b][w];
-        if (mends && SOME(v != v))
-          v = mended_results(v, added, row, &r, CONST_POINTER(D, in), CONST_POINTER(D, weight), &s);
-        put_results(&r, &s, POINTER(D, out) + row * r.spatial, v);
+        if (has_bias) {
+          CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
+          total[b][w] = ADD(total[b][w], (VT)v);
+        }
+        spoiled |= total[b][w] != total[b][w];
+        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, total[b][w]);
       }
     }
+    if (mends && SOME(spoiled))
+      mend_tile(POINTER(D, out), CONST_POINTER(D, in), CONST_POINTER(D, weight), bias, offset_bias, has_bias, image,
+                block * TILE, o0, o1, o2, &s);
 #endif
   }
 }
