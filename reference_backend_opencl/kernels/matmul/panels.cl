@@ -109,6 +109,10 @@ KERNEL_OF(1, 1) pack(
 
 /* ---- The product ---- */
 
+#define EACH_SUM                                     \
+  _Pragma("unroll") for (int r = 0; r < TILE_M; r++) \
+    _Pragma("unroll") for (int v = 0; v < TILE_V; v++)
+
 /* A tile of sums goes out where the columns of the result lie side by side: each is written in one piece. */
 static INLINED void finish_by_columns(VT sum[TILE_M][TILE_V], long row, long column, product p, long batch, CT alpha, CT beta,
                               __global uchar *out, extras more) {
@@ -134,15 +138,17 @@ static INLINED void finish_by_columns(VT sum[TILE_M][TILE_V], long row, long col
   }
 }
 
-/* Where calls follow, a tile goes out in a loop that stays one, since their code is long; and always by rows. */
-#ifdef FOLLOWED
-#define BY_COLUMNS(p) false
+/* A tile that is not whole goes out in a loop that stays one; where calls follow, whose code is long, each does, and always by
+ * rows. */
 static void finish_tile(const VT sum[TILE_M * TILE_V], long row, long column, product p, long batch, CT alpha, CT beta,
                         __global uchar *out, extras more) {
 #pragma clang loop unroll(disable)
   for (int at = 0; at < TILE_M * TILE_V; at++)
     finish(sum[at], row + at / TILE_V, column + at % TILE_V * VEC, p, batch, alpha, beta, out, more);
 }
+
+#ifdef FOLLOWED
+#define BY_COLUMNS(p) false
 #define FINISH_TILE(row, column)                                                                     \
   {                                                                                                  \
     VT left[TILE_M * TILE_V];                                                                        \
@@ -151,10 +157,16 @@ static void finish_tile(const VT sum[TILE_M * TILE_V], long row, long column, pr
   }
 #else
 #define BY_COLUMNS(p) ((p).out_row == 1 && (p).out_column != 1)
-#define FINISH_TILE(row, column)                                                                     \
-  _Pragma("unroll") for (int r = 0; r < TILE_M; r++) {                                               \
-    _Pragma("unroll") for (int v = 0; v < TILE_V; v++)                                               \
-      finish(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, out, more);                \
+/* A whole tile, whose columns lie side by side, has nothing to ask for each vector. */
+#define FINISH_TILE(row, column)                                                                                 \
+  if (row + TILE_M <= p.m && column + TILE_N <= p.n && p.out_column == 1) {                                      \
+    __global RAW(D_TO) *to = (__global RAW(D_TO) *)out + batch * p.out_batch + row * p.out_row + column;         \
+    EACH_SUM STORE(D_TO, __global, to + r * p.out_row + v * VEC,                                                 \
+                   finished(sum[r][v], row + r, column + v * VEC, p, batch, alpha, beta, more));                 \
+  } else {                                                                                                       \
+    VT left[TILE_M * TILE_V];                                                                                    \
+    EACH_SUM left[r * TILE_V + v] = sum[r][v];                                                                   \
+    finish_tile(left, row, column, p, batch, alpha, beta, out, more);                                            \
   }
 #endif
 
@@ -272,11 +284,7 @@ static INLINED void multiply_tiles(const bool own, __global const uchar *factor_
     for (long panel_m = first; panel_m < last; panel_m++) {
       const long row = panel_m * TILE_M;
       VT sum[TILE_M][TILE_V];
-#pragma unroll
-      for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-        for (int v = 0; v < TILE_V; v++) sum[r][v] = (VT)0;
-      }
+      EACH_SUM sum[r][v] = (VT)0;
       if (stop == p.k) tile_ahead(row, column, p, batch, more);
       __global const CT *spans_b = packed_b + k * p.b_depth;
       if (p.packed_a) {
@@ -293,28 +301,18 @@ static INLINED void multiply_tiles(const bool own, __global const uchar *factor_
         if (own) add_raw__private(sum, a, at, p.a_depth, (CT *)panel, TILE_N, stop - k);
         else add_raw__global(sum, a, at, p.a_depth, spans_b, p.b_depth, stop - k);
       }
-#pragma unroll
-      for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-        for (int v = 0; v < TILE_V; v++) {
-          if (started) sum[r][v] = ADD(totals[panel_m - first][r][v], sum[r][v]);
-          if (!ends) totals[panel_m - first][r][v] = sum[r][v];
-        }
+      if (started) EACH_SUM sum[r][v] = ADD(totals[panel_m - first][r][v], sum[r][v]);
+      if (!ends) {
+        EACH_SUM totals[panel_m - first][r][v] = sum[r][v];
+        continue;
       }
-      if (!ends) continue;
       if (k_end == p.k && k_begin == 0 && BY_COLUMNS(p)) {
         finish_by_columns(sum, row, column, p, batch, alpha, beta, out, more);
         continue;
       }
       __global CT *sums = partial + ((batch * p.panels_m + panel_m) * p.panels_n + panel_n) * TILE_M * TILE_N;
-#pragma unroll
-      for (int r = 0; r < TILE_M; r++) {
-#pragma unroll
-        for (int v = 0; v < TILE_V; v++) {
-          if (k_begin > 0) sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
-          if (k_end < p.k) VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
-        }
-      }
+      if (k_begin > 0) EACH_SUM sum[r][v] = ADD(VLOAD(sums + r * TILE_N + v * VEC), sum[r][v]);
+      if (k_end < p.k) EACH_SUM VSTORE(sum[r][v], sums + r * TILE_N + v * VEC);
       if (k_end == p.k) FINISH_TILE(row, column)
     }
   }
