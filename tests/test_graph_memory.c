@@ -147,6 +147,39 @@ START_TEST(values_share_memory) {
 }
 END_TEST
 
+/* x, then four times exp: values of 1 MiB are in no arena, and two of them are there at once. */
+START_TEST(large_values_come_and_go) {
+  enum { VALUES = 4, BYTES = 1 << 20 };
+  const int64_t n = BYTES / 4;
+  graft_graph *graph;
+  graft_graph_exec *exec;
+  graft_graph_exec_info info;
+  graft_memory_statistics before, after;
+  graft_tensor *x[VALUES + 1] = {0}, *in, *out;
+  OK(graft_graph_create(reference(), &graph));
+  OK(graft_graph_input(graph, "x", GRAFT_F32, 1, &n, NULL, &x[0]));
+  OK(graft_graph_record_begin(graph));
+  for (int i = 0; i < VALUES; i++) OK(graft_op_exp(x[i], &x[i + 1]));
+  OK(graft_graph_record_end(graph));
+  OK(graft_graph_output(graph, "out", x[VALUES]));
+  OK(graft_graph_compile(graph, reference(), NULL, &exec));
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  ck_assert_uint_eq(info.arena_bytes, 0);
+  OK(graft_tensor_empty(reference(), GRAFT_F32, 1, &n, &in));
+  OK(graft_call(GRAFT_OP_ZERO, ARGS(T(in)), &in, 1));
+  graft_memory_reset_peak(reference());
+  before.struct_size = after.struct_size = sizeof before;
+  OK(graft_memory_stats(reference(), &before));
+  OK(graft_graph_run(exec, &in, 1, &out, 1));
+  OK(graft_memory_stats(reference(), &after));
+  ck_assert_int_eq(after.allocated_bytes.peak - before.allocated_bytes.current, 2 * BYTES);
+  release_all((graft_tensor *[]){in, out}, 2);
+  graft_graph_exec_destroy(exec);
+  graft_graph_destroy(graph);
+  release_all(x, VALUES + 1);
+}
+END_TEST
+
 /* --- nodes that run late --- */
 
 /* A program of two inputs of 256 elements, and the numbers of its calls in the order in which they run. */
@@ -271,8 +304,12 @@ START_TEST(the_environment_takes_passes_out) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {
-      EACH(memory_is_planned, ROWS(plans)),  ONCE(plans_keep_values_apart),          ONCE(values_share_memory),
-      EACH(nodes_run_late, ROWS(late_rows)), ONCE(the_environment_takes_passes_out), {0}};
+  const suite_test tests[] = {EACH(memory_is_planned, ROWS(plans)),
+                              ONCE(plans_keep_values_apart),
+                              ONCE(values_share_memory),
+                              ONCE(large_values_come_and_go),
+                              EACH(nodes_run_late, ROWS(late_rows)),
+                              ONCE(the_environment_takes_passes_out),
+                              {0}};
   return run_suite("graph_memory", tests, (suite_options){.timeout_s = 60});
 }

@@ -238,6 +238,11 @@ static graft_status find_plans(graft_graph_exec *e, uint32_t *asked, graft_statu
 
 /* --- memory --- */
 
+/* An arena is there for a whole run, and so is a donor until the last value in it is read: a large value for which
+ * there would be one takes less where it comes from the allocator by itself and goes back when nobody reads it any
+ * more. That costs the host nothing beside what is done with so many bytes. */
+enum { LARGE_BYTES = 1 << 20 };
+
 static uint32_t root_of(const graft_graph_exec *e, uint32_t buffer) {
   while (e->places[buffer].same_as != GR_NONE) buffer = e->places[buffer].same_as;
   return buffer;
@@ -273,8 +278,8 @@ static int compare_givers(const void *a, const void *b) {
 static bool may_give(const graft_graph_exec *e, uint32_t buffer) {
   const gr_buffer *b = &e->graph->buffers[buffer];
   const gr_place *place = &e->places[buffer];
-  return b->donated && b->bytes && !b->on_host && place->memory == GR_BOUND && place->first != GR_NONE &&
-         !place->is_output && !place->written;
+  return b->donated && b->bytes && b->bytes < LARGE_BYTES && !b->on_host && place->memory == GR_BOUND &&
+         place->first != GR_NONE && !place->is_output && !place->written;
 }
 
 static uint32_t list_givers(const graft_graph_exec *e, giver *givers) {
@@ -339,11 +344,12 @@ static graft_status plan_arenas(graft_graph_exec *e) {
 }
 
 static graft_status place_values(graft_graph_exec *e) {
-  if (e->passes & GR_PASS_MEMORY) return plan_arenas(e);
+  const bool plans = e->passes & GR_PASS_MEMORY;
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
-    if (e->places[i].memory == GR_ARENA) e->places[i].memory = GR_OWN;
+    const bool large = e->graph->buffers[i].bytes >= LARGE_BYTES;
+    if (e->places[i].memory == GR_ARENA && (large || !plans)) e->places[i].memory = GR_OWN;
   }
-  return GRAFT_OK;
+  return plans ? plan_arenas(e) : GRAFT_OK;
 }
 
 /* --- the whole --- */
