@@ -156,7 +156,7 @@ static const int64_t of_columns[][2] = {{3, 5}, {16, 7}, {205, 40}, {4205, 6}, {
 static bool teams;      /* with a GPU's kernels */
 static bool many_cores; /* which part a line between them */
 
-#define LEAST_OF_MANY_CORES 2
+enum { LEAST_OF_MANY_CORES = 2 };
 
 /* `nodes`: that are in groups, with a GPU's kernels at least. */
 static void compare_sized(const fused_program *p, graft_dtype dtype, int64_t rows, int64_t columns, uint32_t nodes) {

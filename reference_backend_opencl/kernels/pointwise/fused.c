@@ -239,8 +239,8 @@ static graft_status read_ops(compiling *c) {
   for (uint32_t n = 0; n < c->group->node_count; n++) {
     ocl_fused_op *op = &c->made->ops[n];
     if (!ocl_fused_read(c->exec, c->group->nodes[n], op)) return GRAFT_UNIMPLEMENTED;
-    const bool behind =
-        !op->space.product; /* what a call that stands behind its product accompanies may be before it */
+    /* What accompanies a call behind a product may stand before the product. */
+    const bool behind = !op->space.product;
     const ocl_fused_space *a = behind ? &c->kernel.space : &op->space, *b = behind ? &op->space : &c->kernel.space;
     if (n > 0 && !ocl_fused_merge(a, b, &space)) return GRAFT_UNIMPLEMENTED;
     c->kernel.space = n > 0 ? space : op->space;
@@ -441,24 +441,24 @@ static bool has_lists(const graft_exec *exec, const graft_graph_group *group) {
   return has;
 }
 
-static graft_status compile_chain(const graft_exec *exec, const graft_graph_group *group,
-                                  graft_graph_compiled *compiled) {
-  graft_executable *made = calloc(1, sizeof *made);
-  const graft_status status = made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY;
+/* Takes an executable of which another file has made all there is, where that went well. */
+static graft_status hand_over(graft_executable *made, graft_status status, graft_graph_compiled *compiled) {
   if (status != GRAFT_OK) return free(made), status;
   compiled->executable = made;
   compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
   return GRAFT_OK;
 }
 
+static graft_status compile_chain(const graft_exec *exec, const graft_graph_group *group,
+                                  graft_graph_compiled *compiled) {
+  graft_executable *made = calloc(1, sizeof *made);
+  return hand_over(made, made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY, compiled);
+}
+
 static graft_status compile_classes(const graft_exec *exec, const graft_graph_group *group,
                                     graft_graph_compiled *compiled) {
   graft_executable *made = calloc(1, sizeof *made);
-  const graft_status status = made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY;
-  if (status != GRAFT_OK) return free(made), status;
-  compiled->executable = made;
-  compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
-  return GRAFT_OK;
+  return hand_over(made, made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY, compiled);
 }
 
 static graft_status compile_fused(const graft_exec *exec, const graft_graph_group *group,
