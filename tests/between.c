@@ -433,20 +433,26 @@ SEEN cl_int clGetEventInfo(cl_event event, cl_event_info key, size_t capacity, v
   return CL_SUCCESS;
 }
 
-static cl_device_info pretended;
-static const void *pretence;
-static size_t pretence_bytes;
+enum { PRETENCES = 2 };
+static struct {
+  cl_device_info question;
+  const void *value;
+  size_t bytes;
+} pretences[PRETENCES];
+static int pretences_made;
 static atomic_long refusals;
 
 SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capacity, void *value, size_t *size) {
-  if (!pretence || key != pretended || !is_backend(CALLER)) {
+  int at = 0;
+  while (at < pretences_made && pretences[at].question != key) at++;
+  if (at == pretences_made || !is_backend(CALLER)) {
     cl_int error = DRIVER(clGetDeviceInfo)(device, key, capacity, value, size);
     if (error != CL_SUCCESS && is_backend(CALLER)) refusals++;
     return error;
   }
-  if (size) *size = pretence_bytes;
-  if (value && capacity < pretence_bytes) return CL_INVALID_VALUE;
-  if (value) memcpy(value, pretence, pretence_bytes);
+  if (size) *size = pretences[at].bytes;
+  if (value && capacity < pretences[at].bytes) return CL_INVALID_VALUE;
+  if (value) memcpy(value, pretences[at].value, pretences[at].bytes);
   return CL_SUCCESS;
 }
 
@@ -455,9 +461,15 @@ long between_refusals(void) {
 }
 
 void between_pretend(cl_device_info question, const void *value, size_t bytes) {
-  pretended = question;
-  pretence = value;
-  pretence_bytes = bytes;
+  pretences_made = 0;
+  if (value) between_pretend_too(question, value, bytes);
+}
+
+void between_pretend_too(cl_device_info question, const void *value, size_t bytes) {
+  ck_assert_int_lt(pretences_made, PRETENCES);
+  pretences[pretences_made].question = question;
+  pretences[pretences_made].value = value;
+  pretences[pretences_made++].bytes = bytes;
 }
 
 void between_say_states(const cl_int *said, int count) {

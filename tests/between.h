@@ -62,6 +62,8 @@ void between_say_states(const cl_int *states, int count);
 int between_states_said(void);
 /* From now on that is what devices say to one question; the value stays the caller's. NULL: no longer. */
 void between_pretend(cl_device_info question, const void *value, size_t bytes);
+/* And to this one. */
+void between_pretend_too(cl_device_info question, const void *value, size_t bytes);
 /* How many of the backend's questions to devices the driver has refused. */
 long between_refusals(void);
 /* How many markers the backend has put into queues, how often it has read a buffer by one, and how many arguments it

@@ -190,6 +190,26 @@ START_TEST(without_f64_no_op_says_that_it_has_it) {
 }
 END_TEST
 
+/* Whole numbers so small that all their sums are exact; integers are indices as `fill` has them. */
+static graft_status fill_small(void *context, uint32_t index, graft_tensor *t) {
+  const graft_dtype dtype = graft_tensor_dtype(t);
+  if (dtype == GRAFT_I64 || dtype == GRAFT_BOOL || dtype == GRAFT_I8) return fill(context, index, t);
+  const int64_t n = graft_tensor_numel(t), parts = dtype == GRAFT_C64 ? 2 : 1;
+  double *doubles = calloc((size_t)n + 1, sizeof *doubles);
+  float *singles = calloc((size_t)(n * parts) + 1, sizeof *singles);
+  for (int64_t i = 0; i < n; i++) doubles[i] = (double)(i * 7 % 11 - 5);
+  for (int64_t i = 0; i < n * parts; i++) singles[i] = (float)(i * 7 % 11 - 5);
+  graft_tensor *host = NULL;
+  graft_status status =
+      graft_tensor_from_host(graft_device_reference(), dtype, graft_tensor_ndim(t), graft_tensor_sizes(t),
+                             dtype == GRAFT_F64 ? (void *)doubles : (void *)singles, &host);
+  if (!status) status = graft_tensor_copy(t, host);
+  graft_tensor_release(host);
+  free(doubles);
+  free(singles);
+  return status;
+}
+
 /* The same, to the bit, as the reference makes of it. */
 static void expect_agreement(graft_rt_device *device, const char *line, unsigned number) {
   enum { ELEMENTS = 1 << 17 };
@@ -200,7 +220,7 @@ static void expect_agreement(graft_rt_device *device, const char *line, unsigned
     graft_tensor *out = NULL;
     txt_call call;
     OK(txt_parse_call(line, NULL, &call));
-    OK(txt_make(&call, devices[d], fill, NULL));
+    OK(txt_make(&call, devices[d], fill_small, NULL));
     OK(graft_call(call.schema->id, call.args, call.nargs, &out, 1));
     ck_assert_int_le(graft_tensor_numel(out), ELEMENTS);
     bytes = (size_t)graft_tensor_numel(out) * GRAFT_DTYPE_BYTES(graft_tensor_dtype(out));
@@ -234,6 +254,9 @@ static const char *const cut[] = {
     "aten::_int_mm i8[33,40] i8[40,48]",
     "aten::mm i64[33,1300] i64[1300,48]",
     "aten::mm f32[9,40] f32[40,12]",
+    "aten::mm f32[33,1300]:1,33 f32[1300,48]",
+    "aten::mm f64[33,1300]:1,33 f64[1300,48]",
+    "aten::mm c64[65,1300]:1,65 c64[1300,33]",
     "aten::bmm f32[3,9,40] f32[3,40,4]",
     "aten::convolution f32[2,3,8,8] f32[4,3,3,3] f32[4] [1,1] [1,1] [1,1] false [0,0] 1",
     "aten::convolution f32[1,4,60] f32[4,1,3] _ [1] [1] [1] false [0] 4",
@@ -265,6 +288,31 @@ START_TEST(any_number_of_compute_units) {
   graft_rt_device *device = device_at(OPENCL, options[_i % 2], 0);
   ck_assert_msg(device, "%s", graft_last_error());
   for (int i = 0; i < ROWS(cut); i++) expect_agreement(device, cut[i], *number);
+  between_pretend(0, NULL, 0);
+}
+END_TEST
+
+/* In how many rows and columns a product's tile has, and its panels, the width of a vector tells; units, whether there
+ * are panels. So do those of a convolution. */
+static const char *const tiled[] = {
+    "aten::mm f32[33,700]:1,33 f32[700,48]",
+    "aten::mm f64[33,700] f64[700,48]:1,700",
+    "aten::mm c64[65,700]:1,65 c64[700,33]",
+    "aten::mm f32[9,40] f32[40,12]",
+    "aten::bmm f32[3,33,700] f32[3,700,21]",
+    "aten::convolution f32[2,16,12,12] f32[24,16,3,3] f32[24] [1,1] [1,1] [1,1] false [0,0] 1",
+    "aten::convolution f32[2,16,12,12] f32[16,8,3,3] _ [2,2] [1,1] [1,1] true [0,0] 1",
+};
+
+START_TEST(tiles_of_all_widths) {
+  static const cl_uint widths[] = {4, 8, 16}, many = 64;
+  static const char *const options[] = {"kernels=cpu", "optimize=no", NULL};
+  const cl_uint *width = &widths[_i / 2];
+  between_pretend(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, width, sizeof *width);
+  if (_i % 2) between_pretend_too(CL_DEVICE_MAX_COMPUTE_UNITS, &many, sizeof many);
+  graft_rt_device *device = device_at(OPENCL, options, 0);
+  ck_assert_msg(device, "%s", graft_last_error());
+  for (int i = 0; i < ROWS(tiled); i++) expect_agreement(device, tiled[i], *width);
   between_pretend(0, NULL, 0);
 }
 END_TEST
@@ -349,6 +397,7 @@ int main(void) {
   const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
                                EACH(vectors_of_all_widths, 8),
                                EACH(any_number_of_compute_units, 8),
+                               EACH(tiles_of_all_widths, 6),
                                EACH(devices_are_chosen_by_kind, NAMED_KINDS),
                                EACH(instructions_are_those_of_the_device, ROWS(instructions)),
                                {0}};

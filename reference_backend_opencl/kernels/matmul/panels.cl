@@ -7,16 +7,10 @@
  * serves as it lies is not copied: of it single elements are read, so it may have any strides; but where many columns
  * meet it, one that is packed comes faster.
  *
- * The head defines TILE_M and TILE_V (vectors in a tile's row), too. */
+ * The head defines TILE_M, TILE_V (vectors in a tile's row) and ROWS_A (rows in a panel of A), too. Panels of A are as high
+ * as a tile, so that it reads them from end to end; or higher, where a tile's columns, of which a work-item packs so many rows,
+ * are no whole number of its rows: the least that holds both of them whole, so that neither goes on in another panel. */
 #define TILE_N (TILE_V * VEC)
-
-/* Panels of A are as high as a tile, so that it reads them from end to end; or of TILE_N rows, where these are no whole
- * number of tiles. */
-#if TILE_N % TILE_M == 0
-#define ROWS_A TILE_M
-#else
-#define ROWS_A TILE_N
-#endif
 
 /* ---- Packing ---- */
 
@@ -42,7 +36,7 @@ static INLINED __global CT *packed_at(__global CT *to, long r, long k, const fac
   return to + r / f->width * f->width * f->depth + k * f->width + r % f->width;
 }
 
-/* The rows from r on, a multiple of VEC. A panel of A may have half as many (of a small tile, which packs nothing, fewer). */
+/* The rows from r on, a multiple of VEC. A panel of A may have half as many. */
 static INLINED void put_packed(__global CT *to, VT v, long r, long k, const factor *f) {
 #if VEC == 2 * ROWS_A && VEC > 2
   if (f->width == ROWS_A) {
@@ -88,12 +82,12 @@ static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, 
 
 KERNEL_OF(1, 1) pack(
     PLACE(work), __global const uchar *in, ulong offset, factor f) {
-  long k = (long)get_global_id(0) * STEP, panel = get_global_id(1), batch = get_global_id(2);
-  long end = min(k + STEP, f.depth), first = panel * TILE_N, count = min((long)TILE_N, f.rows - first);
+  long k = (long)get_global_id(0) * STEP, first = (long)get_global_id(1) * TILE_N, batch = get_global_id(2);
+  long end = min(k + STEP, f.depth), count = min((long)TILE_N, f.rows - first);
   __global const RAW(D) *from =
       (__global const RAW(D) *)(in + offset) + batch * f.batch_stride + first * f.row_stride;
-  __global CT *to =
-      (__global CT *)(work + offset_work) + (batch * (long)get_global_size(1) + panel) * f.depth * TILE_N;
+  __global CT *to = (__global CT *)(work + offset_work) + batch * (long)get_global_size(1) * f.depth * TILE_N +
+                    first / f.width * f.width * f.depth + first % f.width;
   from += k / f.part * (f.part_stride - f.part * f.depth_stride);
   while (k < end) {
     const long stop = min(end, (k / f.part + 1) * f.part);

@@ -105,6 +105,13 @@ static ocl_tile small_tile(ocl_tile t) {
   return t;
 }
 
+/* Rows in a panel of A: see panels.cl. */
+static int64_t rows_of_panel(const ocl_tile *t) {
+  int64_t rows = t->m;
+  while (t->n % t->m != 0 && rows % t->n != 0) rows += t->m;
+  return rows;
+}
+
 static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute, const ocl_matrix *out) {
   bool complex = compute->class == OCL_CLASS_COMPLEX;
   bool wide = compute->compute[0] == 'd' || compute->compute[0] == 'l' || compute->code == GRAFT_U64;
@@ -121,7 +128,10 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
   ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
                (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "",
                call->scales ? "#define SCALED\n" : "");
-  if (!device->is_cpu) ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
+  if (device->is_cpu)
+    ocl_text_add(&head, "#define ROWS_A %d\n", (int)rows_of_panel(t));
+  else
+    ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
   if (memo->tensor) files = ocl_tensor_head(&head, tensor, t);
   if (memo->f32) {
     const graft_tensor_desc *first = memo->swapped ? call->b : call->a, *second = memo->swapped ? call->a : call->b;
@@ -187,7 +197,7 @@ static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const fac
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
                                  const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
   p->a_batch = a->batch_stride;
-  const int64_t rows_a = t->n % t->m == 0 ? t->m : t->n;
+  const int64_t rows_a = rows_of_panel(t);
   p->a_panel = rows_a * a->row_stride;
   p->a_row = a->row_stride;
   p->a_depth = a->column_stride;
@@ -205,7 +215,8 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
   p->packed_a = memo->packs_a;
   if (memo->packs_a) {
     p->a_panel = rows_a * p->k;
-    const int64_t panels = ocl_round_up(p->m, t->n) * p->k, batches = sums || a->batch_stride == 0 ? 1 : a->batches;
+    const int64_t panels = ocl_round_up(p->m, rows_a > t->n ? rows_a : t->n) * p->k,
+                  batches = sums || a->batch_stride == 0 ? 1 : a->batches;
     p->a_batch = batches > 1 ? panels : 0;
     p->a_row = 1;
     p->a_depth = rows_a;
@@ -270,7 +281,8 @@ static void share_tiles(ocl_product *memo, product *p, const graft_device *devic
 }
 
 static void plan_items(ocl_product *memo, const product *p, int64_t batches, const ocl_tile *t) {
-  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(p->m, t->n), batches);
+  set_global(&memo->pack_a, ocl_ceil_divide(p->k, STEP), ocl_ceil_divide(ocl_round_up(p->m, rows_of_panel(t)), t->n),
+             batches);
   set_global(&memo->pack_b, ocl_ceil_divide(p->k, STEP), p->panels_n, batches);
   set_global(&memo->multiply, p->panels_n, ocl_ceil_divide(p->panels_m, p->panels_per_item), batches);
 }
