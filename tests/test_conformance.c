@@ -47,19 +47,23 @@ END_TEST
 
 /* ---- comparison ---- */
 
-static cf_verdict compare_one(graft_dtype dtype, long double r, long double o, long double limit, bool exact,
-                              bool any_zero, bool flushes) {
+static cf_verdict compare_how(graft_dtype dtype, long double r, long double o, const cf_comparison *how) {
   int64_t one = 1;
   cf_array a, b;
   cf_verdict v = {.ok = true};
   cf_array_new(&a, dtype, 1, &one);
   cf_array_new(&b, GRAFT_WIDE, 1, &one);
   a.v[0].re = r, b.v[0].re = o;
-  cf_comparison how = {.limits = &limit, .exact = exact, .any_zero = any_zero, .flushes = flushes, .what = "result"};
-  cf_compare(&a, &b, &how, &v);
+  cf_compare(&a, &b, how, &v);
   cf_array_free(&a);
   cf_array_free(&b);
   return v;
+}
+
+static cf_verdict compare_one(graft_dtype dtype, long double r, long double o, long double limit, bool exact,
+                              bool any_zero, bool flushes) {
+  cf_comparison how = {.limits = &limit, .exact = exact, .any_zero = any_zero, .flushes = flushes, .what = "result"};
+  return compare_how(dtype, r, o, &how);
 }
 
 START_TEST(a_limit_is_a_limit) {
@@ -115,6 +119,19 @@ START_TEST(exact_means_rounded_once) {
   ck_assert(!compare_one(GRAFT_F32, nextafterf((float)third, 1), third, 0, true, false, false).ok);
   ck_assert(!compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, false, false).ok);
   ck_assert(compare_one(GRAFT_F32, 0.0L, -0.0L, 0, true, true, false).ok);
+}
+END_TEST
+
+/* Just beyond the middle between two f16, by less than f32 tells. */
+START_TEST(what_is_f64_may_be_rounded_to_f32_first) {
+  const long double value = 1.71533203125L + 5e-8L, low = 1.71484375L, high = 1.7158203125L;
+  const cf_comparison once = {.exact = true, .what = "result"};
+  const cf_comparison twice = {.exact = true, .through_f32 = true, .what = "result"};
+  ck_assert(compare_how(GRAFT_F16, high, value, &once).ok);
+  ck_assert(!compare_how(GRAFT_F16, low, value, &once).ok);
+  ck_assert(compare_how(GRAFT_F16, high, value, &twice).ok);
+  ck_assert(compare_how(GRAFT_F16, low, value, &twice).ok);
+  ck_assert(!compare_how(GRAFT_F16, low - 0x1p-10L, value, &twice).ok);
 }
 END_TEST
 
@@ -587,6 +604,7 @@ int main(int argc, char **argv) {
                               ONCE(an_element_that_no_rule_judges_may_be_anything),
                               ONCE(overflow_is_right_where_the_limit_reaches),
                               ONCE(exact_means_rounded_once),
+                              ONCE(what_is_f64_may_be_rounded_to_f32_first),
                               ONCE(one_infinite_part_makes_a_product_that_overflows),
                               ONCE(sizes_of_complex_terms_do_not_cancel),
                               ONCE(denormals_may_be_flushed_where_the_device_says_so),

@@ -39,11 +39,12 @@ static double cf_ratio(graft_dtype dtype, long double r, long double o, long dou
   return limit > 0 ? (double)(fabsl(r - o) / limit) : INFINITY;
 }
 
-static double cf_exact_ratio(graft_dtype dtype, long double r, long double o, bool any_zero, bool flushes) {
-  long double expected = dt_round(dtype, o);
+static double cf_exact_ratio(graft_dtype dtype, long double r, long double o, const cf_comparison *how) {
+  long double expected = dt_round(dtype, how->through_f32 && r != dt_round(dtype, o) ? dt_round(GRAFT_F32, o) : o);
   if (isnan(expected) || isnan(r)) return isnan(expected) && isnan(r) ? 0 : INFINITY;
-  if (r == expected && (r != 0 || any_zero || cf_mantissa(dtype) == 0 || signbit(r) == signbit(expected))) return 0;
-  return flushes && r == 0 && expected != 0 && fabsl(expected) < cf_normal_min(dtype) ? 0 : INFINITY;
+  if (r == expected && (r != 0 || how->any_zero || cf_mantissa(dtype) == 0 || signbit(r) == signbit(expected)))
+    return 0;
+  return how->flushes && r == 0 && expected != 0 && fabsl(expected) < cf_normal_min(dtype) ? 0 : INFINITY;
 }
 
 static void cf_describe(const cf_array *r, const cf_array *o, int64_t i, long double limit, const cf_comparison *how,
@@ -74,8 +75,7 @@ static bool cf_same_shape(const cf_array *a, const cf_array *b) {
 
 static double cf_part_ratio(graft_dtype dtype, long double r, long double o, long double limit,
                             const cf_comparison *how) {
-  return how->exact ? cf_exact_ratio(dtype, r, o, how->any_zero, how->flushes)
-                    : cf_ratio(dtype, r, o, limit, how->flushes);
+  return how->exact ? cf_exact_ratio(dtype, r, o, how) : cf_ratio(dtype, r, o, limit, how->flushes);
 }
 
 /* Whether a complex result is an infinity, as one part makes it (C11, G.3), where the modulus passes the largest

@@ -26,7 +26,8 @@ typedef struct cf_comparison {
   bool exact;                /* the rounded oracle is the only right answer */
   bool any_zero;             /* the sign of a zero is free */
   bool flushes;              /* the device may give 0 for a denormal */
-  const char *what;          /* "result", for the verdict's text */
+  bool through_f32; /* what is exact may be rounded to f32 first, as PyTorch does where f64 becomes a half type */
+  const char *what; /* "result", for the verdict's text */
 } cf_comparison;
 
 /* Each worsens a verdict, which begins as {.ok = true}. */

@@ -107,6 +107,13 @@ static void cf_dump_output(cf_attempt *s, const cf_truth *t, uint32_t i, const l
   cf_array_free(&limit);
 }
 
+/* Whether a result is of a half type and something that the call reads of f64, as where it casts. */
+static bool cf_narrows_doubles(const cf_call *call, graft_dtype result) {
+  bool doubles = false;
+  for (uint32_t i = 0; i < call->ntensors; i++) doubles = doubles || dt_real(call->specs[i].dtype) == GRAFT_F64;
+  return doubles && (result == GRAFT_F16 || result == GRAFT_BF16);
+}
+
 static void cf_compare_output(cf_attempt *s, const cf_check *check, const cf_truth *t, uint32_t i, int runs,
                               cf_verdict *v) {
   const cf_op *op = s->call->op;
@@ -123,6 +130,7 @@ static void cf_compare_output(cf_attempt *s, const cf_check *check, const cf_tru
                        .exact = cf_is_exact(s->call, dtype),
                        .any_zero = op->flags & CF_ANY_ZERO,
                        .flushes = s->backend->flushes,
+                       .through_f32 = cf_narrows_doubles(s->call, dtype),
                        .what = what};
   cf_limits(check, i, limits);
   cf_dump_output(s, t, i, limits);

@@ -96,6 +96,11 @@ static cf_end cf_first_result(const cf_grouped *g) {
 
 static graft_status cf_negate(cf_grouped *g, const cf_end *end, graft_tensor *const *of, graft_tensor **negated) {
   if (!end->is_list) return cf_add_negation(g->graph, of[0], negated);
+  if (graft_tensor_dtype(of[0]) == GRAFT_BOOL) { /* of which there is no list form */
+    graft_status status = GRAFT_OK;
+    for (uint32_t i = 0; i < end->count && !status; i++) status = cf_add_negation(g->graph, of[i], &negated[i]);
+    return status;
+  }
   return cf_add_call(g->graph, "aten::_foreach_neg", graft_value_tensors(of, end->count), negated, end->count);
 }
 
