@@ -251,6 +251,23 @@ static const cf_op cf_convolution_ops[] = {
      CF_TEXTS("s T[2,18,112] [13,17] [3,2] [1,1] [1,0] [2,1]", "m T[18,27] [5,7] [2,3] [2,1] [0,2] [1,1]",
               "m T[1,2,8] [5,7] [1,1] [1,1] [0,0] [3,2]"),
      CF_FLOATS | CF_BIT(C64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
+    /* Numbers that a CPU multiplies in pairs, of channels or of images: a last one without its second, rows and planes,
+       short rows, many taps, strides, groups, windows of one element. */
+    {"aten::convolution",
+     CF_TEXTS("m T[2,17,13,15] T[35,17,3,3] T[35] [1,1] [1,1] [1,1] false [0,0] 1",
+              "m T[1,7,40,42] T[37,7,5,5] T[37] [2,2] [2,2] [1,1] false [0,0] 1",
+              "m T[2,5,9,61] T[40,5,2,17] _ [1,1] [1,3] [1,2] false [0,0] 1",
+              "m T[2,21,30,33] T[24,7,3,3] _ [1,1] [1,1] [1,1] false [0,0] 3",
+              "m T[3,33,40,7] T[40,33,3,3] T[40] [2,1] [1,1] [1,1] false [0,0] 1",
+              "m T[1,9,4,5,20] T[24,9,3,3,3] _ [1,1,1] [1,1,1] [1,1,1] false [0,0,0] 1",
+              "m T[3,61,19,31] T[170,61,1,1] T[170] [1,1] [0,0] [1,1] false [0,0] 1"),
+     CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::convolution_backward",
+     CF_TEXTS("m T[3,35,13,15] T[3,17,13,15] T[35,17,3,3] [35] [1,1] [1,1] [1,1] false [0,0] 1 [1,1,1]",
+              "m T[5,37,203] T[5,11,203] T[37,11,5] _ [1] [4] [2] false [0] 1 [1,1,0]",
+              "m T[3,40,11,10] T[3,33,21,19] T[40,33,3,3] _ [2,2] [1,1] [1,1] false [0,0] 1 [1,1,0]",
+              "m T[3,150,19,31] T[3,65,19,31] T[150,65,1,1] _ [1,1] [0,0] [1,1] false [0,0] 1 [0,1,0]"),
+     CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_TOPIC(convolution, "convolution", cf_convolution_ops);

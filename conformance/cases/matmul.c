@@ -173,6 +173,16 @@ static const cf_op cf_matmul_ops[] = {
      CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(1)},
     {"aten::_grouped_mm", CF_TEXTS("m T[33,16] T[3,16,17] i32[3]<33! out_dtype=T"),
      CF_BIT(F32) | CF_BIT(F16) | CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, 0, CF_G_NONE},
+    /* Numbers that a CPU multiplies in pairs along K: a last one without its second, of factors that lie either way,
+       blocks of a long K, panels of B that a work-item makes itself. */
+    {"aten::mm",
+     CF_TEXTS("m T[300,299] T[299,203]", "m T[300,299]:1,300 T[299,203]:1,299", "m T[1001,131] T[131,203]:1,131",
+              "m T[41,8405] T[8405,67]"),
+     CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
+    {"aten::bmm", CF_TEXTS("m T[3,150,257] T[3,257,151]"), CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
+     CF_G_NONE},
+    {"aten::addmm", CF_TEXTS("m T[203] T[300,299] T[299,203] beta=0.5 alpha=2"), CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES),
+     CF_VALUES, CF_ORDERED, CF_G_NONE},
 };
 
 CF_TOPIC(matmul, "matmul", cf_matmul_ops);

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
+
 #include "runtime/ocl.h"
 
 graft_status ocl_device_count(void *self, int32_t *count) {
@@ -147,6 +151,20 @@ static bool this_dots_bytes(void) {
 #endif
 }
 
+/* Whether the processor has AVX512-BF16, too, but not AMX. Where it has that, a product of pairs takes as long as two
+ * fma (docs/benchmarks.md). */
+static bool this_dots_bf16(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  enum { FEATURES = 7, AVX512_BF16 = 1 << 5, AMX_BF16 = 1 << 22 };
+  unsigned a, b, c, d, more_a, more_b, more_c, more_d;
+  return __builtin_cpu_supports("avx512vnni") && __get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) &&
+         __get_cpuid_count(FEATURES, 1, &more_a, &more_b, &more_c, &more_d) && (more_a & AVX512_BF16) &&
+         !(d & AMX_BF16);
+#else
+  return false;
+#endif
+}
+
 static bool is_pocl(cl_device_id id) {
   char version[256] = "";
   clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
@@ -217,6 +235,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->nvidia_capability = nvidia_capability(id);
   bool pocl = is_pocl(id);
   device->dots_bytes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_dots_bytes();
+  device->dots_bf16 = device->dots_bytes && this_dots_bf16();
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
   device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */
   /* In work-groups of many work-items PoCL does not compile all that waits right without its optimizer

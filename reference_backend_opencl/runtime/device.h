@@ -19,6 +19,7 @@ struct graft_device {
   bool host_memory;              /* a processor, whose buffers lie in host memory, whatever kernels it runs */
   bool has_f64, exact_division;
   bool dots_bytes;      /* vpdpbusd may stand in kernels, as inline assembly */
+  bool dots_bf16;       /* likewise vdpbf16ps, and it is twice as fast as an fma */
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */
   cl_uint compute_units;
   cl_uint nvidia_capability; /* the first number of it; 0: another's device */

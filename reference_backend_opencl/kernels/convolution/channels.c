@@ -11,28 +11,31 @@ typedef struct channels {
   int64_t taps, in_places, out_places, in_panels, out_panels, rows, columns, images, scratch;
 } channels;
 typedef struct side {
-  int64_t channels, places, panels, pieces;
+  int64_t images, channels, places, panels, pieces;
 } side;
 
-/* Lanes of a vector, vectors side by side, input channels: what fills the registers. */
+/* Lanes of a vector, vectors side by side, input channels: what fills the registers. Images in pairs: core/pairs.cl. */
 typedef struct tile {
   int64_t vec, wide, channels;
+  bool pairs;
 } tile;
 
-static tile tile_of(const graft_device *device, const ocl_dtype *dtype) {
+static tile tile_of(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   tile t = {.vec = device->vector_width, .wide = 2, .channels = device->vector_width == 16 ? 8 : 4};
+  t.pairs = device->dots_bf16 && dtype->code == GRAFT_BF16 && s->batch > 1;
   if (dtype->bytes > 4 && t.vec > 4) t.vec /= 2;
   return t;
 }
 
-#define FILES "core/square convolution/space convolution/sums convolution/tile convolution/channels"
+#define FILES "core/square core/pairs convolution/space convolution/sums convolution/tile convolution/channels"
 
 static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const ocl_dtype *dtype, const tile *t,
                                 const char *entry) {
   ocl_text head = {0};
   ocl_head_types(&head, dtype, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define D_PART %s\n#define TILE %d\n#define WIDE %d\n", dtype->name,
-               dtype->code == GRAFT_F64 ? "f64" : "f32", (int)t->channels, (int)t->wide);
+  ocl_text_add(&head, "#define D %s\n#define D_PART %s\n#define TILE %d\n#define WIDE %d\n%s", dtype->name,
+               dtype->code == GRAFT_F64 ? "f64" : "f32", (int)t->channels, (int)t->wide,
+               t->pairs ? "#define PAIRS\n" : "");
   return ocl_kernel_make(kernel, device, &head, FILES, entry);
 }
 
@@ -53,8 +56,9 @@ static graft_status make_packing(ocl_kernel *kernel, graft_device *device, const
   return status == GRAFT_OK ? ocl_kernel_set(kernel, OCL_ALL(constants)) : status;
 }
 
-static side side_of(int64_t of, const int64_t size[3], const tile *t) {
-  return (side){of, ocl_volume(size), ocl_ceil_divide(of, t->wide * t->vec), ocl_ceil_divide(ocl_volume(size), t->vec)};
+static side side_of(int64_t images, int64_t of, const int64_t size[3], const tile *t) {
+  return (side){images, of, ocl_volume(size), ocl_ceil_divide(of, t->wide * t->vec),
+                ocl_ceil_divide(ocl_volume(size), t->vec)};
 }
 
 static uint64_t packed_bytes(const ocl_space *s, const side *d, const tile *t, const ocl_dtype *dtype) {
@@ -96,11 +100,13 @@ static double cost_of(const ocl_space *s, const tile *t) {
 
 graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, const ocl_dtype *dtype, ocl_space s,
                                  double other) {
-  const tile t = tile_of(device, dtype);
+  const tile t = tile_of(device, dtype, &s);
+  const int64_t images = s.batch;
+  if (t.pairs) s.batch = ocl_ceil_divide(images, 2);
   const bool served = device->is_cpu && dtype->class == OCL_CLASS_FLOAT && ocl_volume(s.taps) <= TAPS_MOST;
   if (!served || cost_of(&s, &t) >= other) return GRAFT_UNIMPLEMENTED;
   const int64_t lanes = t.wide * t.vec, taps = ocl_volume(s.taps);
-  const side in = side_of(s.in_channels, s.in_size, &t), outs = side_of(s.out_channels, s.out_size, &t);
+  const side in = side_of(images, s.in_channels, s.in_size, &t), outs = side_of(images, s.out_channels, s.out_size, &t);
   channels c = {.taps = taps,
                 .in_places = in.places,
                 .out_places = outs.places,

@@ -2,7 +2,8 @@
  * matrix product of the input's channels and the output's, summed over images and over the places where that tap meets an
  * element; nothing else is multiplied. A vector is of VEC output channels.
  *
- * Input and gradient are packed to [panel of WIDE vectors of channels][place][image][channel]. A work-item makes the sums of
+ * Input and gradient are packed to [panel of WIDE vectors of channels][place][image][channel]; of PAIRS (core/pairs.cl) an
+ * image is two, side by side in each value, and s.batch counts these. A work-item makes the sums of
  * a panel of each for all taps: so many steps at a time that both stay near, TILE x WIDE vectors in registers, which are
  * added to what it has in its part of the workspace.
  *
@@ -20,10 +21,22 @@ typedef struct {
 
 /* ---- Packing ---- */
 
-/* A tensor of `channels` a group and so many places, and how many panels a group has. */
+/* A tensor of so many images, of `channels` a group and so many places, and how many panels a group has. */
 typedef struct {
-  long channels, places, panels, pieces; /* vectors of places */
+  long images, channels, places, panels, pieces; /* vectors of places */
 } side;
+
+/* `count` places side by side; of PAIRS also those of the image that begins `apart` elements on, if one does. */
+static VT get_step(__global const RAW(D) * from, long apart, int count) {
+#ifdef PAIRS
+  if (count == VEC) return LOAD_STEP(from, apart, apart);
+  CT lanes[VEC];
+  for (int j = 0; j < VEC; j++) lanes[j] = ONE_STEP(from + (j < count ? j : 0), apart, apart);
+  return VLOAD(lanes);
+#else
+  return get_value(from, count);
+#endif
+}
 
 KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
@@ -31,13 +44,15 @@ KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
     const long first = unit % d.pieces * VEC, rest = unit / d.pieces, image = rest % s.batch, panel = rest / s.batch;
     const long group = panel / d.panels, channel = panel % d.panels * CHANNELS;
     const int count = (int)min((long)VEC, d.places - first);
-    __global const RAW(D) *from = CONST_POINTER(D, in) + (image * s.groups + group) * d.channels * d.places + first;
+    const long size = s.groups * d.channels * d.places, apart = STEP_K * image + 1 < d.images ? size : 0;
+    __global const RAW(D) *from =
+        CONST_POINTER(D, in) + STEP_K * image * size + group * d.channels * d.places + first;
     __global CT *to = (__global CT *)(work + offset_work) + ((panel * d.places + first) * s.batch + image) * CHANNELS;
     for (int w = 0; w < WIDE; w++) {
       VT square[VEC];
 #pragma unroll
       for (int i = 0; i < VEC; i++) /* beyond the last, the last again */
-        square[i] = get_value(from + min(channel + w * VEC + i, d.channels - 1) * d.places, count);
+        square[i] = get_step(from + min(channel + w * VEC + i, d.channels - 1) * d.places, apart, count);
       turn_square(square);
 #pragma unroll
       for (int j = 0; j < VEC; j++) {

@@ -73,6 +73,7 @@ static ocl_space space_of(const window *w, const graft_dl_tensor *in, const graf
   ocl_space s = {.batch = in->shape[0], .groups = w->groups};
   s.in_channels = in->shape[1] / w->groups;
   s.out_channels = out->shape[1] / w->groups;
+  s.steps = s.in_channels;
   set_sizes(&s, w, in, out);
   int64_t taps = s.taps[0] * s.taps[1] * s.taps[2];
   s.weight_group = s.in_channels * s.out_channels * taps;
@@ -96,6 +97,7 @@ typedef struct form {
   int64_t vec, wide, tile; /* lanes, vectors side by side, channels */
   bool any_taps;           /* a loop, for windows of any size */
   int64_t spread;          /* phases of outputs, as phases.cl has them; 0: not */
+  bool pairs;              /* of input channels: core/pairs.cl */
 } form;
 
 /* Whether a program for this size alone would not pay: how many products there are, those of lanes and channels that
@@ -189,20 +191,21 @@ static void set_rows(ocl_space *s, const form *form) {
 }
 
 static int64_t packed_rows(const ocl_space *s) {
-  return s->batch * s->groups * s->in_channels * s->in_size[0] * s->in_size[1];
+  return s->batch * s->groups * s->steps * s->in_size[0] * s->in_size[1];
 }
 
 /* ---- Kernels ---- */
 
-#define FILES                                                                                    \
-  "convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
+#define FILES                                                                                               \
+  "core/pairs convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
   "convolution/tile convolution/convolution"
 
 static void write_head(ocl_text *head, const graft_device *device, const ocl_dtype *dtype, const form *form,
                        const ocl_space *s) {
   ocl_head_types(head, dtype, (unsigned)form->vec, device->is_cpu ? 1 : 64);
-  ocl_text_add(head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s", dtype->name, (int)form->tile,
-               (int)form->wide, form->forward ? "#define FORWARD\n" : "", form->pitch ? "#define PLANE\n" : "");
+  ocl_text_add(head, "#define D %s\n#define TILE %d\n#define WIDE %d\n%s%s%s", dtype->name, (int)form->tile,
+               (int)form->wide, form->forward ? "#define FORWARD\n" : "", form->pitch ? "#define PLANE\n" : "",
+               form->pairs ? "#define PAIRS\n" : "");
   if (form->spread)
     ocl_text_add(head, "#define SPREAD %d\n#define FIRST_PHASE %d\n#define NEXT_PHASE %d\n", (int)form->spread,
                  (int)modulo(s->off[2], form->spread), (int)modulo(s->tap[2], form->spread));
@@ -274,6 +277,7 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   if (is_small(device, s, whole))
     return (form){.forward = true, .vec = device->vector_width, .wide = 1, .tile = whole, .any_taps = true};
   form form = {.forward = true, .tile = 1};
+  form.pairs = device->dots_bf16 && dtype->code == GRAFT_BF16 && s->in_channels > 1;
   while (form.tile < most && form.tile < s->out_channels) form.tile *= 2;
   if (take_phases(&form, device, dtype, s)) return form;
   form.pitch = s->in_channels < PLANE_CHANNELS ? 0 : plane_pitch(device, s);
@@ -290,6 +294,7 @@ static graft_status prepare_large(ocl_forward *f, graft_device *device, const oc
   graft_status served = ocl_strips_forward(f, device, dtype, *s, vector_for(device, s->out_size[2]));
   if (served != GRAFT_UNIMPLEMENTED) return served;
   double cost = ocl_products_cost(device, dtype, s);
+  if (form->pairs) cost /= 2;
   if (cost == 0) cost = ocl_rows_cost(device, dtype, rows, form->vec, form->spread ? 1 : form->wide, form->tile);
   served = ocl_images_forward(f, device, dtype, *s, cost);
   return served == GRAFT_UNIMPLEMENTED ? ocl_products_forward(f, device, dtype, s, has_bias) : served;
@@ -307,11 +312,12 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
   const form form = forward_form(device, dtype, &s);
   const int64_t tile = form.tile;
   if (form.pitch) lay_plane(&s, &form);
+  if (form.pairs) s.steps = ocl_ceil_divide(s.in_channels, 2);
   set_rows(&s, &form);
   if (!is_small(device, &whole, tile)) served = prepare_large(f, device, dtype, &whole, &s, &form, has_bias);
   if (served != GRAFT_UNIMPLEMENTED) return served;
   f->skip_weights = ocl_values_bytes(packed_rows(&s) * s.row, dtype);
-  int64_t packed = s.groups * s.blocks * s.in_channels * s.taps[0] * s.taps[1] * s.taps[2];
+  int64_t packed = s.groups * s.blocks * s.steps * s.taps[0] * s.taps[1] * s.taps[2];
   f->bytes = f->skip_weights + ocl_values_bytes(packed * tile, dtype);
   graft_status status = make_kernel(&f->rows, device, dtype, "pack_rows", &form, &s);
   if (status == GRAFT_OK) status = make_kernel(&f->weights, device, dtype, "pack_weights", &form, &s);
@@ -373,7 +379,7 @@ static void set_splits(ocl_space *s, const graft_device *device, int64_t tiles) 
 
 /* The result's rows, packed as they are. */
 static ocl_space outs_of(const ocl_space *s) {
-  ocl_space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels};
+  ocl_space outs = {.batch = s->batch, .groups = s->groups, .in_channels = s->out_channels, .steps = s->out_channels};
   for (int d = 0; d < 3; d++) {
     outs.in_size[d] = outs.out_size[d] = s->out_size[d];
     outs.taps[d] = outs.mul[d] = outs.tap[d] = outs.div[d] = 1;

@@ -1,4 +1,4 @@
-/* Convolutions, over three spatial dimensions, after space.cl, gaps.cl, sums.cl, phases.cl and followed.cl. Rows of the input are first packed: cast, padded with
+/* Convolutions, over three spatial dimensions, after core/pairs.cl, space.cl, gaps.cl, sums.cl, phases.cl and followed.cl. Rows of the input are first packed: cast, padded with
  * zeros, and taken apart into phases, so that the elements which a vector of outputs meets at one tap of the window lie
  * side by side, whatever stride, dilation and padding are. What those zeros spoil is mended (gaps.cl): of a convolution where
  * its results are written, of a gradient by a kernel of its own.
@@ -11,8 +11,12 @@
  * which is also the gradient of its input; else the gradients of weight and bias are made. */
 /* ---- Packing ---- */
 
+#ifndef PAIRS
+#define ONE_STEP(p, apart, has) one_value(p)
+#endif
+
 /* VEC elements of a row of `size`, of which the first is `place`: 0 outside it. */
-static VT row_part(__global const RAW(D) * from, long size, long place, long mul, long div) {
+static VEC_OF(RAW(D)) elements_of(__global const RAW(D) * from, long size, long place, long mul, long div) {
   RAW(D) lanes[VEC];
   for (int j = 0; div == 1 && j < VEC; j++, place += mul) {
     bool inside = (ulong)place < (ulong)size;
@@ -24,72 +28,85 @@ static VT row_part(__global const RAW(D) * from, long size, long place, long mul
     bool inside = place >= 0 && i < size && i * div == place;
     lanes[j] = inside ? from[inside ? i : 0] : (RAW(D))0;
   }
-  return LOAD(D, __private, lanes);
+  return VLOAD(lanes);
+}
+
+/* A step of them: of PAIRS also of the row that lies `apart` elements on, if one does. */
+static VT row_part(__global const RAW(D) * from, long apart, long size, long place, long mul, long div) {
+  const VEC_OF(RAW(D)) elements = elements_of(from, size, place, mul, div);
+#ifdef PAIRS
+  return join_pairs(elements, apart ? elements_of(from + apart, size, place, mul, div) : (VEC_OF(RAW(D)))0);
+#else
+  return LOAD(D, __private, (__private const RAW(D) *)&elements);
+#endif
 }
 
 /* `count` elements that lie side by side. Where there is a vector of them the last one begins where it ends with them. */
-static void pack_run(__global CT *to, __global const RAW(D) * from, long count) {
+static void pack_run(__global CT *to, __global const RAW(D) * from, long apart, long count) {
   long x = 0;
-  for (; x + VEC <= count; x += VEC) VSTORE(LOAD(D, __global, from + x), to + x);
+  for (; x + VEC <= count; x += VEC) VSTORE(LOAD_STEP(from + x, apart, apart), to + x);
   if (x < count && count >= VEC) {
     x = count - VEC;
-    VSTORE(LOAD(D, __global, from + x), to + x);
+    VSTORE(LOAD_STEP(from + x, apart, apart), to + x);
     return;
   }
-  for (; x < count; x++) to[x] = one_value(from + x);
+  for (; x < count; x++) to[x] = ONE_STEP(from + x, apart, apart);
 }
 
 #ifdef PLANE
-static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
+#define ROW_SIZE(s) ((s)->plane.in_width * (s)->plane.in_height)
+static void pack(__global const RAW(D) * in, long apart, __global CT *to, const space *s) {
   const plane *p = &s->plane;
-  in += row * p->in_width * p->in_height;
   for (long q = 0; q < s->row; q += VEC) VSTORE((VT)0, to + q);
   long x0 = max(-p->left, 0L), x1 = min(p->pitch, p->in_width - p->left);
   for (long y = max(-p->top, 0L); y < min(p->rows, p->in_height - p->top); y++) {
-    pack_run(to + y * p->pitch + x0, in + (y + p->top) * p->in_width + p->left + x0, x1 - x0);
+    pack_run(to + y * p->pitch + x0, in + (y + p->top) * p->in_width + p->left + x0, apart, x1 - x0);
   }
 }
 
 #else
-static void pack(__global const RAW(D) * in, __global CT *to, const space *s, long row) {
-  in += row * s->in_size[2];
+#define ROW_SIZE(s) ((s)->in_size[2])
+static void pack(__global const RAW(D) * in, long apart, __global CT *to, const space *s) {
   if (s->mul[2] == 1 && s->div[2] == 1) {
     for (long q = 0; q < s->phase; q += VEC) VSTORE((VT)0, to + q);
     const long begin = clamp(-s->first, 0L, s->phase), end = clamp(s->in_size[2] - s->first, begin, s->phase);
-    pack_run(to + begin, in + s->first + begin, end - begin);
+    pack_run(to + begin, in + s->first + begin, apart, end - begin);
     return;
   }
   for (long p = 0; p < s->mul[2]; p++) {
     for (long q = 0; q < s->phase; q += VEC) {
-      VSTORE(row_part(in, s->in_size[2], q * s->mul[2] + p + s->first, s->mul[2], s->div[2]), to + p * s->phase + q);
+      VSTORE(row_part(in, apart, s->in_size[2], q * s->mul[2] + p + s->first, s->mul[2], s->div[2]), to + p * s->phase + q);
     }
   }
 }
 
 #endif
 KERNEL pack_rows(PLACE(work), CONST_PLACE(in), space s) {
-  long rows = s.batch * s.groups * s.in_channels * s.in_size[0] * s.in_size[1];
+  const long lines = s.in_size[0] * s.in_size[1], rows = s.batch * s.groups * s.steps * lines;
   long row = get_global_id(0) * s.per_item, last = min(row + s.per_item, rows);
   for (; row < last; row++) {
-    pack(CONST_POINTER(D, in), (__global CT *)(work + offset_work) + row * s.row, &s, row);
+    const long line = row % lines, step = row / lines % s.steps, image = row / lines / s.steps;
+    const long channel = step * STEP_K, apart = channel + 1 < s.in_channels ? lines * ROW_SIZE(&s) : 0;
+    pack(CONST_POINTER(D, in) + ((image * s.in_channels + channel) * lines + line) * ROW_SIZE(&s), apart,
+         (__global CT *)(work + offset_work) + row * s.row, &s);
   }
 }
 
 #ifdef FORWARD
-/* To [group][block][in channel][tap][TILE]. */
+/* To [group][block][step of in channels][tap][TILE]. */
 KERNEL pack_weights(PLACE(work), CONST_PLACE(weight), space s) {
-  long taps = s.taps[0] * s.taps[1] * s.taps[2], all = s.groups * s.blocks * s.in_channels * taps;
+  long taps = s.taps[0] * s.taps[1] * s.taps[2], all = s.groups * s.blocks * s.steps * taps;
   long at = get_global_id(0);
   if (at >= all) return;
-  long tap = at % taps, channel = at / taps % s.in_channels, block = at / taps / s.in_channels % s.blocks;
-  long group = at / taps / s.in_channels / s.blocks;
+  long tap = at % taps, channel = at / taps % s.steps * STEP_K, block = at / taps / s.steps % s.blocks;
+  long group = at / taps / s.steps / s.blocks;
   __global const RAW(D) *from = CONST_POINTER(D, weight) +
                                        group * s.weight_group + channel * s.weight_in + tap;
   __global CT *to = (__global CT *)(work + offset_work) + at * TILE;
 #pragma unroll
   for (int b = 0; b < TILE; b++) {
     long out = block * TILE + b;
-    to[b] = out < s.out_channels ? one_value(from + out * s.weight_out) : (CT)0;
+    to[b] = out < s.out_channels ? ONE_STEP(from + out * s.weight_out, s.weight_in, channel + 1 < s.in_channels) : (CT)0;
   }
 }
 
@@ -265,7 +282,7 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #ifdef FOLLOWED
   const followers f = FOLLOWERS;
 #endif
-  const long at_once = max(SPAN / (s.taps[0] * s.taps[1] * TAPS), 1L); /* channels */
+  const long at_once = max(SPAN / (STEP_K * s.taps[0] * s.taps[1] * TAPS), 1L); /* steps */
 #ifdef MANY_TAPS
   const walk first_tap = walk_of(s.off[2] - s.first, &s), next_tap = walk_of(s.tap[2], &s);
 #else
@@ -287,12 +304,12 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
     VT sum[TILE][WIDE], total[TILE][WIDE];
     clear_tile(total);
     __global const CT *rows = (__global const CT *)(work + offset_rows) +
-                              image * s.in_channels * s.in_size[0] * s.in_size[1] * s.row + o2 / OUTS_APART;
+                              image * s.steps * s.in_size[0] * s.in_size[1] * s.row + o2 / OUTS_APART;
     __global const CT *all_weights = (__global const CT *)(work + offset_weights) +
-                                     (group * s.blocks + block) * s.in_channels * s.taps[0] * s.taps[1] * TAPS * TILE;
-    for (long first = 0; first < s.in_channels; first += at_once) {
+                                     (group * s.blocks + block) * s.steps * s.taps[0] * s.taps[1] * TAPS * TILE;
+    for (long first = 0; first < s.steps; first += at_once) {
       clear_tile(sum);
-      for (long c = first; c < min(first + at_once, s.in_channels); c++) {
+      for (long c = first; c < min(first + at_once, s.steps); c++) {
         __global const CT *plane_row = rows + c * in_step + first_row, *plane_weights = all_weights + c * weights_step + first_weights;
         for (long n0 = met0.count; n0 > 0; n0--, plane_row += next_plane, plane_weights += next_plane_weights) {
           __global const CT *row = plane_row, *weights = plane_weights;

@@ -12,7 +12,7 @@ typedef struct ocl_plane {
 } ocl_plane;
 
 typedef struct ocl_space {
-  int64_t batch, groups, out_channels, in_channels;
+  int64_t batch, groups, out_channels, in_channels, steps;
   int64_t out_size[3], in_size[3], taps[3];
   int64_t mul[3], off[3], tap[3], div[3];
   int64_t step[3], move[3];

@@ -37,18 +37,18 @@ static double registers_of(const graft_device *device, const ocl_dtype *dtype, i
 /* Multiplications of a vector by one weight of each output channel of a group. */
 static double vectors_of(const ocl_space *s) {
   const double rows = ocl_met_taps(s, 0) * ocl_met_taps(s, 1) * (double)(s->batch * s->groups);
-  return rows * (double)(s->taps[2] * s->segments * s->in_channels);
+  return rows * (double)(s->taps[2] * s->segments * s->steps);
 }
 
 static double packing_of(const ocl_space *s, int64_t vec) {
-  return PACKED * (double)(s->batch * s->groups * s->in_channels * s->in_size[0] * s->in_size[1]) *
+  return PACKED * (double)(s->batch * s->groups * s->steps * s->in_size[0] * s->in_size[1]) *
          (double)ocl_ceil_divide(s->row, vec);
 }
 
 double ocl_rows_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, int64_t vec, int64_t wide,
                      int64_t tile) {
   const double channels = (double)(s->blocks * tile);
-  const double weights = channels * (double)(s->groups * s->in_channels * ocl_volume(s->taps));
+  const double weights = channels * (double)(s->groups * s->steps * ocl_volume(s->taps));
   const double each = tile > NARROW_TILE ? 1 : OCL_NARROW; /* so many channels use a vector as often as two do */
   const double products = vectors_of(s) * channels * (wide > 1 ? (double)wide : each);
   return registers_of(device, dtype, vec) * (products + packing_of(s, vec)) + WEIGHT * weights;
@@ -57,6 +57,6 @@ double ocl_rows_cost(const graft_device *device, const ocl_dtype *dtype, const o
 double ocl_squares_cost(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s, const ocl_space *outs,
                         int64_t vec, int64_t tile) {
   const double channels = (double)(s->blocks * tile) * (double)ocl_round_up(s->in_channels, tile);
-  const double products = vectors_of(s) / (double)s->in_channels * channels * IN_SQUARES;
+  const double products = vectors_of(s) / (double)s->steps * channels * IN_SQUARES;
   return registers_of(device, dtype, vec) * (products + packing_of(s, vec) + packing_of(outs, vec));
 }

@@ -46,7 +46,8 @@ static bool is_served(const graft_device *device, const ocl_dtype *dtype, const 
   return device->is_cpu && dtype->class == OCL_CLASS_FLOAT && ocl_volume(s->taps) <= TAPS_MOST;
 }
 
-#define FILES "core/square convolution/space convolution/gaps convolution/followed convolution/tile convolution/images"
+#define FILES \
+  "core/square core/pairs convolution/space convolution/gaps convolution/followed convolution/tile convolution/images"
 
 static void write_head(ocl_text *head, const ocl_dtype *dtype, const tile *t) {
   ocl_head_types(head, dtype, (unsigned)t->vec, 1);

@@ -14,7 +14,7 @@
 static void add_tap_of(VT sum[TILE][WIDE], int phase, __global const CT *row, __global const CT *weights) {
   VT x = VLOAD(row);
 #pragma unroll
-  for (int b = 0; b < TILE; b++) sum[b][phase] = MULTIPLY_ADD(x, (VT)weights[b], sum[b][phase]);
+  for (int b = 0; b < TILE; b++) sum[b][phase] = ADD_PRODUCTS(x, (VT)weights[b], sum[b][phase]);
 }
 
 /* From vectors of one phase each to vectors of outputs that lie side by side. */

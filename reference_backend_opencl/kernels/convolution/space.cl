@@ -9,6 +9,7 @@ typedef struct {
 
 typedef struct {
   long batch, groups, out_channels, in_channels; /* channels of one group */
+  long steps;                                    /* of the input's channels, as they are packed: of PAIRS two at a time */
   long out_size[3], in_size[3], taps[3];
   long mul[3], off[3], tap[3], div[3];
   long step[3], move[3]; /* every so many taps one meets an element, that many behind the one before */

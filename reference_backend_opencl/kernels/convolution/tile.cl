@@ -7,7 +7,7 @@ static INLINED void clear_tile(VT sum[TILE][WIDE]) {
   }
 }
 
-/* Adds the products of WIDE vectors, side by side, with TILE numbers. */
+/* After core/pairs.cl: adds the products of WIDE vectors, side by side, with TILE numbers. */
 static INLINED void add_to_tile(VT sum[TILE][WIDE], __global const CT *vectors, __global const CT *numbers) {
   VT v[WIDE];
 #pragma unroll
@@ -15,6 +15,6 @@ static INLINED void add_to_tile(VT sum[TILE][WIDE], __global const CT *vectors, 
 #pragma unroll
   for (int t = 0; t < TILE; t++) {
 #pragma unroll
-    for (int w = 0; w < WIDE; w++) sum[t][w] = MULTIPLY_ADD(v[w], (VT)numbers[t], sum[t][w]);
+    for (int w = 0; w < WIDE; w++) sum[t][w] = ADD_PRODUCTS(v[w], (VT)numbers[t], sum[t][w]);
   }
 }

@@ -26,7 +26,7 @@ typedef struct {
   long a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   long out_batch, out_row, out_column;
   long addend_batch, addend_row, addend_column;
-  long packed_a; /* of panels.cl: whether A is packed */
+  long packed_a, odd; /* of panels.cl: whether A is packed; whether the last step of K is a single element */
 } product;
 
 /* Calls that follow in the same kernel are in a text before this one, which defines these (fused_epilogue.c): parameters

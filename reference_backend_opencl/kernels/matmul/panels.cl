@@ -12,6 +12,14 @@
  * are no whole number of its rows: the least that holds both of them whole, so that neither goes on in another panel. */
 #define TILE_N (TILE_V * VEC)
 
+/* K goes step by step (pairs.cl). Of PAIRS both factors are packed; VEC steps of a row lie side by side in it. */
+#ifdef PAIRS
+#define STEPS_OF_ROW(p) load_pairs(p)
+#else
+#define STEPS_OF_ROW(p) LOAD(D, __global, p)
+#define ONE_STEP(p, apart, has) LOAD_ONE(p)
+#endif
+
 /* ---- Packing ---- */
 
 #if VEC == 16
@@ -22,13 +30,14 @@
 #define STORE_HALF(v, p) vstore2(v, 0, p)
 #endif
 
-/* A factor: `rows` counts along the output, `depth` along K; strides in elements; `width` rows lie in a panel. K may be that
- * of several products, which have `part` each and lie part_stride apart. */
+/* A factor: `rows` counts along the output, `depth` along K, in steps; strides in elements; `width` rows lie in a panel. K
+ * may be that of several products, which have `part` each and lie part_stride apart. The last step of each is a single
+ * element where `odd`. */
 typedef struct {
-  long rows, depth, row_stride, depth_stride, batch_stride, part, part_stride, width;
+  long rows, depth, row_stride, depth_stride, batch_stride, part, part_stride, width, odd;
 } factor;
 
-/* A work-item packs TILE_N rows, STEP steps of depth of them: long enough to read whole cache lines either way round. */
+/* A work-item packs TILE_N rows, STEP steps of them: long enough to read whole cache lines either way round. */
 #define STEP 64
 
 /* Where row r of these is, at step k. */
@@ -55,7 +64,7 @@ static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k
     for (int v = 0; v < TILE_V; v++) {
       VT block[VEC];
 #pragma unroll
-      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, from + (v * VEC + i) * f->row_stride + k);
+      for (int i = 0; i < VEC; i++) block[i] = STEPS_OF_ROW(from + (v * VEC + i) * f->row_stride + k * STEP_K);
       turn_square(block);
 #pragma unroll
       for (int i = 0; i < VEC; i++) put_packed(to, block[i], v * VEC, k + i, f);
@@ -74,7 +83,7 @@ static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, 
   for (; k < end; k++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
-      put_packed(to, LOAD(D, __global, from + k * f->depth_stride + v * VEC), v * VEC, k, f);
+      put_packed(to, LOAD_STEP(from + k * f->depth_stride + v * VEC, f->depth_stride / STEP_K, true), v * VEC, k, f);
     }
   }
   return k;
@@ -90,12 +99,13 @@ KERNEL_OF(1, 1) pack(
                     first / f.width * f.width * f.depth + first % f.width;
   from += k / f.part * (f.part_stride - f.part * f.depth_stride);
   while (k < end) {
-    const long stop = min(end, (k / f.part + 1) * f.part);
-    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, stop, &f);
-    if (count == TILE_N && f.depth_stride == 1) k = pack_transposed(to, from, k, stop, &f);
+    const long ends = (k / f.part + 1) * f.part, stop = min(end, ends), whole = min(end, ends - f.odd);
+    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, whole, &f);
+    if (count == TILE_N && f.depth_stride == STEP_K) k = pack_transposed(to, from, k, whole, &f);
     for (; k < stop; k++) {
       __global const RAW(D) *row = from + k * f.depth_stride;
-      for (long r = 0; r < TILE_N; r++) *packed_at(to, r, k, &f) = r < count ? LOAD_ONE(row + r * f.row_stride) : (CT)0;
+      for (long r = 0; r < TILE_N; r++)
+        *packed_at(to, r, k, &f) = r < count ? ONE_STEP(row + r * f.row_stride, f.depth_stride / STEP_K, k < whole) : (CT)0;
     }
     from += f.part_stride - f.part * f.depth_stride;
   }
@@ -174,7 +184,7 @@ static INLINED void tile_ahead(long row, long column, product p, long batch, ext
   }
 }
 
-#define SPAN 256L /* of K, in registers; the panel of B that it meets stays in the nearest cache */
+#define SPAN (256L / STEP_K) /* of K, in registers; the panel of B that it meets stays in the nearest cache */
 #define TILES_MOST 32 /* of a work-item */
 #define AHEAD 4 /* steps of K for which a line is asked for that a later span will read */
 #define LINE_BYTES 64
@@ -193,7 +203,7 @@ typedef struct {
     _Pragma("unroll") for (int v = 0; v < TILE_V; v++) column[v] = VLOAD(b + v * VEC);                            \
     _Pragma("unroll") for (int r = 0; r < TILE_M; r++) {                                                          \
       const VT x = (VT)(A_VALUE);                                                                                 \
-      _Pragma("unroll") for (int v = 0; v < TILE_V; v++) sum[r][v] = MULTIPLY_ADD(x, column[v], sum[r][v]);       \
+      _Pragma("unroll") for (int v = 0; v < TILE_V; v++) sum[r][v] = ADD_PRODUCTS(x, column[v], sum[r][v]);       \
     }                                                                                                             \
   }
 #define DEFINE_ADD(SPACE)                                                                                         \
@@ -215,21 +225,23 @@ DEFINE_ADD(__global)
 DEFINE_ADD(__private)
 
 /* A work-item's own panel of B, of so many columns and steps. */
-static INLINED void pack_own(VT panel[SPAN][TILE_V], __global const RAW(D) *b, const product *p, long count, long steps) {
+static INLINED void pack_own(VT panel[SPAN][TILE_V], __global const RAW(D) *b, const product *p, long count, long steps,
+                             long whole) {
+  const long stride = p->b_depth / STEP_K;
   long k = 0;
   if (count == TILE_N && p->b_column == 1) {
-    for (; k < steps; k++) {
+    for (; k < whole; k++) {
 #pragma unroll
-      for (int v = 0; v < TILE_V; v++) panel[k][v] = LOAD(D, __global, b + k * p->b_depth + v * VEC);
+      for (int v = 0; v < TILE_V; v++) panel[k][v] = LOAD_STEP(b + k * p->b_depth + v * VEC, stride, true);
     }
   }
 #if VEC > 1
-  for (; count == TILE_N && p->b_depth == 1 && k + VEC <= steps; k += VEC) {
+  for (; count == TILE_N && stride == 1 && k + VEC <= whole; k += VEC) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
       VT block[VEC];
 #pragma unroll
-      for (int i = 0; i < VEC; i++) block[i] = LOAD(D, __global, b + (v * VEC + i) * p->b_column + k);
+      for (int i = 0; i < VEC; i++) block[i] = STEPS_OF_ROW(b + (v * VEC + i) * p->b_column + k * STEP_K);
       turn_square(block);
 #pragma unroll
       for (int i = 0; i < VEC; i++) panel[k + i][v] = block[i];
@@ -238,7 +250,8 @@ static INLINED void pack_own(VT panel[SPAN][TILE_V], __global const RAW(D) *b, c
 #endif
   CT *to = (CT *)panel;
   for (; k < steps; k++) {
-    for (long r = 0; r < count; r++) to[k * TILE_N + r] = LOAD_ONE(b + k * p->b_depth + r * p->b_column);
+    for (long r = 0; r < count; r++)
+      to[k * TILE_N + r] = ONE_STEP(b + k * p->b_depth + r * p->b_column, stride, k < whole);
     for (long r = count; r < TILE_N; r++) to[k * TILE_N + r] = (CT)0;
   }
 }
@@ -249,8 +262,8 @@ static INLINED lines_ahead lines_of(__global const RAW(D) *next, const product *
   const long line = LINE_BYTES / sizeof(RAW(D)), lines = (TILE_N + line - 1) / line, each = SPAN / AHEAD;
   lines_ahead l = {next, 0};
   if (own && p->b_column == 1) {
-    l.at += tile / lines * each * p->b_depth + tile % lines * line;
-    l.step = p->b_depth;
+    l.step = p->b_depth / STEP_K;
+    l.at += tile / lines * each * l.step + tile % lines * line;
   } else if (!own) {
     l.at = (__global const RAW(D) *)((__global const CT *)next + tile * each * (LINE_BYTES / sizeof(CT)));
     l.step = line;
@@ -274,7 +287,8 @@ static INLINED void multiply_tiles(const bool own, __global const uchar *factor_
   for (long k = k_begin; k == k_begin || k < k_end; k += SPAN) {
     const long stop = min(k + SPAN, k_end);
     const bool started = k > k_begin, ends = stop == k_end;
-    if (own) pack_own(panel, raw_b + k * p.b_depth, &p, min((long)TILE_N, p.n - column), stop - k);
+    if (own)
+      pack_own(panel, raw_b + k * p.b_depth, &p, min((long)TILE_N, p.n - column), stop - k, min(stop, p.k - p.odd) - k);
     for (long panel_m = first; panel_m < last; panel_m++) {
       const long row = panel_m * TILE_M;
       VT sum[TILE_M][TILE_V];

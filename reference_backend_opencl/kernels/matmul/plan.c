@@ -5,6 +5,7 @@
 typedef struct factor {
   int64_t rows, depth, row_stride, depth_stride, batch_stride;
   int64_t part, part_stride, width; /* of a sum over a batch: K of one product, and how far that of the next is */
+  int64_t odd;
 } factor;
 
 typedef struct product {
@@ -12,7 +13,7 @@ typedef struct product {
   int64_t a_batch, a_panel, a_row, a_depth, b_batch, b_panel, b_column, b_depth;
   int64_t out_batch, out_row, out_column;
   int64_t addend_batch, addend_row, addend_column;
-  int64_t packed_a;
+  int64_t packed_a, odd;
 } product;
 
 #define STEP 64
@@ -122,12 +123,12 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
                                  const ocl_tensor_plan *tensor, const ocl_tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
                       : memo->thin    ? "matmul/matmul matmul/thin"
-                                      : "core/square matmul/matmul matmul/panels";
+                                      : "core/square core/pairs matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
-  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s", memo->compute->name, (int)t->m,
+  ocl_text_add(&head, "#define D %s\n#define TILE_M %d\n#define TILE_V %d\n%s%s%s%s", memo->compute->name, (int)t->m,
                (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "",
-               call->scales ? "#define SCALED\n" : "");
+               call->scales ? "#define SCALED\n" : "", memo->pairs ? "#define PAIRS\n" : "");
   if (device->is_cpu)
     ocl_text_add(&head, "#define ROWS_A %d\n", (int)rows_of_panel(t));
   else
@@ -196,6 +197,7 @@ static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const fac
 /* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
                                  const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
+  const int64_t step = memo->pairs ? 2 : 1;
   p->a_batch = a->batch_stride;
   const int64_t rows_a = rows_of_panel(t);
   p->a_panel = rows_a * a->row_stride;
@@ -204,11 +206,11 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
   p->b_batch = b->batch_stride;
   p->b_panel = t->n * b->column_stride;
   p->b_column = b->column_stride;
-  p->b_depth = b->row_stride;
+  p->b_depth = step * b->row_stride;
   if (!device->is_cpu || memo->thin || p->k == 0) return GRAFT_OK;
 
   const bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
-  const bool small = memo->own && is_at_most(p, a->batches, in_place ? UNPACKED : UNPACKED_HALVES);
+  const bool small = memo->own && !memo->pairs && is_at_most(p, a->batches, in_place ? UNPACKED : UNPACKED_HALVES);
   const bool strided = a->column_stride != 1 && p->panels_n > 1;
   memo->packs_a = !small && (!in_place || strided || p->panels_n >= A_READ_OFTEN);
   memo->packs_b = !memo->own && (!in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0);
@@ -234,16 +236,29 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
                      .depth = p->k,
                      .width = rows_a,
                      .row_stride = a->row_stride,
-                     .depth_stride = a->column_stride,
-                     .batch_stride = a->batch_stride};
+                     .depth_stride = step * a->column_stride,
+                     .batch_stride = a->batch_stride,
+                     .odd = p->odd};
   const factor fb = {.rows = p->n,
                      .depth = p->k,
                      .width = t->n,
                      .row_stride = b->column_stride,
-                     .depth_stride = b->row_stride,
-                     .batch_stride = b->batch_stride};
+                     .depth_stride = step * b->row_stride,
+                     .batch_stride = b->batch_stride,
+                     .odd = p->odd};
   graft_status status = set_packing(&memo->pack_a, a, &fa, sums);
   return status != GRAFT_OK ? status : set_packing(&memo->pack_b, b, &fb, sums);
+}
+
+/* Of bf16, two elements of K at a time, where the processor multiplies pairs and the product is large enough for both
+ * factors to be packed. K counts these from here on; of a sum over a batch each product has its own. */
+static void pair_depth(ocl_product *memo, product *p, const graft_device *device, int64_t batches, int64_t parts) {
+  memo->pairs =
+      device->dots_bf16 && memo->compute->code == GRAFT_BF16 && p->k > 0 && !is_at_most(p, batches, UNPACKED_HALVES);
+  if (!memo->pairs) return;
+  const int64_t depth = p->k / parts;
+  p->k = parts * ocl_ceil_divide(depth, 2);
+  p->odd = depth % 2;
 }
 
 static void set_global(ocl_kernel *kernel, int64_t x, int64_t y, int64_t z) {
@@ -420,6 +435,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   product p = {.m = out.rows, .n = out.columns, .k = a.columns * (call->sums ? a.batches : 1), .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
+  if (tiles && !tiny) pair_depth(memo, &p, device, out.batches, call->sums ? a.batches : 1);
   if (tiles) share_tiles(memo, &p, device, out.batches, &t, call->sums, tiny);
   graft_status status = make_kernels(memo, device, call, &tensor, &t);
   if (status != GRAFT_OK) return status;

@@ -28,6 +28,7 @@ struct ocl_product {
   bool f32;                     /* of f32 on a GPU: `way` */
   ocl_f32_way way;
   bool own;                  /* work-items make panels of B themselves */
+  bool pairs;                /* two elements of K at a time: core/pairs.cl */
   bool packs_a, packs_b;     /* else the product reads the tensor */
   bool splits;               /* parts of K side by side, which `combine` adds up */
   int64_t depth, block;      /* K, and how much of it a launch takes */
