@@ -3,24 +3,19 @@
  * in some case of the suite, and a rule says what half types are computed in. Nothing runs: the sink makes tensors of
  * shape only.
  *
- *   test_formula_failures [LEVEL [OPS]]   level smoke by default
+ *   test_formula_failures [LEVEL [OPS]]   level mustpass by default
  */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "bad_input.h"
-#include "conformance/run/call.h"
-#include "conformance/run/case.h"
 #include "conformance/run/menu.h"
-#include "device/device.h"
-#include "dispatch/plan.h"
-#include "suite.h"
+#include "shapes.h"
 
 enum { SHARDS = 8, STEPS_MOST = 4096, OPS_MOST = 1024 };
 #define OUTPUT_BIT (UINT64_C(1) << 32) /* in `saves`, of the first */
-static cf_selection selection = {.level = CF_SMOKE, .grad = -1, .ways = CF_CHOSEN_WAY};
+static cf_selection selection = {.level = CF_MUSTPASS, .grad = -1, .ways = CF_CHOSEN_WAY};
 static int shard;
 static char at[CF_ID_BYTES + 64]; /* the case, for who crashes */
 
@@ -58,12 +53,6 @@ static void note_step(watched *w, const fx_step *step) {
   }
 }
 
-static graft_tensor *shell(graft_rt_device *device, const graft_meta *m) {
-  graft_tensor *t;
-  OK(tns_new(NULL, device, m->dtype, m->ndim, m->sizes, m->strides, 0, &t));
-  return t;
-}
-
 static graft_status take(void *self, const fx_step *step, graft_tensor **outs, uint32_t nouts) {
   sink_state *s = self;
   note_step(s->watched, step);
@@ -71,29 +60,6 @@ static graft_status take(void *self, const fx_step *step, graft_tensor **outs, u
   for (uint32_t i = 0; i < nouts && i < step->nresults; i++)
     if (!outs[i] && step->results[i].dtype) outs[i] = shell(s->device, &step->results[i]);
   return GRAFT_OK;
-}
-
-/* A case's call with arguments that have a shape only. */
-typedef struct shapes {
-  cf_call call;
-  graft_value args[OP_MAX_ARGS];
-  graft_tensor *in[CF_MAX_TENSORS], *items[CF_MAX_TENSORS];
-} shapes;
-
-static bool open_shapes(shapes *s, const cf_case *c, graft_rt_device *device) {
-  *s = (shapes){0};
-  if (!cf_call_open(c, &s->call)) return false;
-  for (uint32_t i = 0; i < s->call.ntensors; i++) {
-    const txt_tensor *t = &s->call.specs[i];
-    OK(tns_new(NULL, device, t->dtype, t->ndim, t->sizes, t->strides, 0, &s->in[i]));
-  }
-  cf_call_args(&s->call, device, s->in, s->args, s->items);
-  return true;
-}
-
-static void close_shapes(shapes *s) {
-  for (uint32_t i = 0; i < s->call.ntensors; i++) graft_tensor_release(s->in[i]);
-  cf_call_close(&s->call);
 }
 
 /* Runs the formula up to step `fail_at`. False: it has fewer. */
@@ -125,17 +91,6 @@ static bool decompose(shapes *s, uint32_t fail_at) {
   return failed;
 }
 
-static uint64_t needs_of(const shapes *s) {
-  uint64_t needs = 0;
-  for (uint32_t i = 0; i < s->call.ntensors; i++)
-    if (dt_is_float(s->in[i]->dtype) || dt_is_complex(s->in[i]->dtype)) needs |= UINT64_C(1) << s->call.spec_arg[i];
-  return needs;
-}
-
-static bool is_differentiable(const graft_meta *m) {
-  return dt_is_float(m->dtype) || dt_is_complex(m->dtype);
-}
-
 static void differentiate_described(shapes *s, const fx_step *step, const fx_sink *sink, bool create_graph) {
   sink_state *state = sink->self;
   graft_tensor *outs[CF_MAX_TENSORS] = {NULL}, *g[CF_MAX_TENSORS] = {NULL};
@@ -162,12 +117,6 @@ static void differentiate_described(shapes *s, const fx_step *step, const fx_sin
   if (state->watched) state->watched->asked = true;
   ended(&scope, state);
   for (uint32_t i = 0; i < step->nresults; i++) graft_tensor_release(outs[i]), graft_tensor_release(g[i]);
-}
-
-static bool has_gradient(const fx_step *step) {
-  bool any = false;
-  for (uint32_t i = 0; i < step->nresults; i++) any |= is_differentiable(&step->results[i]);
-  return any && step->nresults <= CF_MAX_TENSORS && op_def_of(step->op_id)->vjp;
 }
 
 static bool differentiate_how(shapes *s, uint32_t fail_at, bool create_graph, watched *watched) {
@@ -334,7 +283,7 @@ int main(int argc, char **argv) {
                               EACH(gradients_read_what_is_saved, SHARDS),
                               ONCE(rules_say_what_half_types_are_computed_in),
                               {0}};
-  const int level = argc > 1 ? cf_level_parse(argv[1]) : CF_SMOKE;
+  const int level = argc > 1 ? cf_level_parse(argv[1]) : CF_MUSTPASS;
   if (level < 0) return fprintf(stderr, "usage: test_formula_failures [smoke|mustpass|full [OPS]]\n"), 2;
   selection.level = (cf_level)level;
   selection.ops = argc > 2 ? argv[2] : NULL;

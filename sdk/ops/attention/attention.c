@@ -301,12 +301,12 @@ graft_status kernel_scaled_dot_product_fused_attention_overrideable_backward(
 /* --- on tensors: decompositions without dropout, and gradients of gradients --- */
 
 static graft_tensor *as_batch(fx *s, graft_tensor *t) {
-  if (s->status || !t) return NULL;
+  if (!t) return NULL;
   return fx_reshape(s, t, 3, (int64_t[]){t->sizes[0] * t->sizes[1], t->sizes[2], t->sizes[3]});
 }
 
 static graft_tensor *as_heads(fx *s, graft_tensor *t, const shape *p) {
-  if (s->status || !t) return NULL;
+  if (!t) return NULL;
   return fx_reshape(s, t, 4, (int64_t[]){p->batch, p->heads, t->sizes[1], t->sizes[2]});
 }
 
@@ -314,11 +314,11 @@ static graft_tensor *as_heads(fx *s, graft_tensor *t, const shape *p) {
 static graft_tensor *product(fx *s, const shape *p, graft_tensor *a, graft_tensor *b, bool transposed) {
   a = as_batch(s, a);
   b = as_batch(s, b);
-  if (s->status || !a || !b) return NULL;
+  if (!a || !b) return NULL;
   return as_heads(s, fx_bmm(s, a, transposed ? fx_transpose(s, b, 1, 2) : b), p);
 }
 static graft_tensor *flipped(fx *s, graft_tensor *t) {
-  return s->status || !t ? NULL : fx_transpose(s, t, 2, 3);
+  return t ? fx_transpose(s, t, 2, 3) : NULL;
 }
 
 /* The arguments of either direction. */
@@ -356,7 +356,7 @@ static graft_tensor *scores_of(fx *s, const inputs *in) {
 
 /* exp(scores - lse), and 0 in rows without a number. */
 static graft_tensor *weights_of(fx *s, graft_tensor *scores, graft_tensor *lse) {
-  if (s->status || !scores || !lse) return NULL;
+  if (!scores || !lse) return NULL;
   graft_tensor *empty = fx_eq_Scalar(s, lse, graft_scalar_float(-INFINITY));
   graft_tensor *finite = fx_where_self(s, empty, fx_zeros_like(s, lse), lse);
   return s->status ? NULL : fx_exp(s, fx_sub(s, scores, fx_unsqueeze(s, finite, 3)));

@@ -193,7 +193,7 @@ static void convolve_backward(fx *s, const geometry *g, graft_tensor *grad, graf
   uint32_t n = g->dims;
   const uint8_t mask[GRADIENTS] = {wanted[TO_INPUT], wanted[TO_WEIGHT], wanted[TO_BIAS]};
   for (int i = 0; i < GRADIENTS; i++) outs[i] = NULL;
-  if (s->status || !grad) return;
+  if (!grad) return;
   fx_convolution_backward(s, grad, x, w, &grad->sizes[1], 1, g->stride, n, g->padding, n, g->dilation, n, g->transposed,
                           g->output_padding, n, g->groups, mask, &outs[TO_INPUT], &outs[TO_WEIGHT], &outs[TO_BIAS]);
 }
@@ -315,7 +315,7 @@ static graft_tensor *weight_of(fx *s, const geometry *g, graft_tensor *w, int64_
 
 /* Zeros between the elements of a dim. */
 static graft_tensor *spread(fx *s, graft_tensor *x, uint32_t dim, int64_t stride) {
-  if (s->status || !x || stride == 1) return x;
+  if (s->status || stride == 1) return x; /* what stands for x behind a failure has fewer dims */
   int32_t at = (int32_t)dim + 2, ndim = x->ndim;
   int64_t list[2 * CONV_DIMS + 2] = {0}, sizes[CONV_DIMS + 2], size = (x->sizes[at] - 1) * stride + 1;
   for (int32_t i = 0; i < ndim; i++) sizes[i] = x->sizes[i] * (i == at ? stride : 1);

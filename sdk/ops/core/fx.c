@@ -163,13 +163,13 @@ graft_tensor *fx_powi(fx *s, graft_tensor *a, int n) {
 }
 
 graft_tensor *fx_cast(fx *s, graft_tensor *a, graft_dtype dtype) {
-  if (s->status || !a || a->dtype == dtype) return a;
+  if (!a || a->dtype == dtype) return a;
   return fx_to_copy(s, a, dtype, NULL, GRAFT_FORMAT_PRESERVE);
 }
 
 graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *sizes, double value,
                         graft_dtype dtype) {
-  if (s->status || !like) return missing(s);
+  if (!like) return missing(s);
   static const int64_t none = 0;
   return fx_full(s, sizes ? sizes : &none, (uint32_t)ndim, graft_scalar_float(value), dtype, like->device);
 }
@@ -194,17 +194,17 @@ graft_tensor *fx_zeros_like(fx *s, graft_tensor *a) {
 }
 
 graft_tensor *fx_contiguous(fx *s, graft_tensor *a) {
-  if (s->status || !a || graft_tensor_is_contiguous(a)) return a;
+  if (!a || graft_tensor_is_contiguous(a)) return a;
   return fx_clone(s, a, GRAFT_FORMAT_CONTIGUOUS);
 }
 
 graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   return fx_view(s, fx_contiguous(s, a), sizes, (uint32_t)ndim);
 }
 
 graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   int64_t dims[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < a->ndim; i++) dims[i] = i;
   dims[dim0] = dim1;
@@ -213,16 +213,16 @@ graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1) {
 }
 
 graft_tensor *fx_conj(fx *s, graft_tensor *a) {
-  if (s->status || !a || !dt_is_complex(a->dtype)) return a;
+  if (!a || !dt_is_complex(a->dtype)) return a;
   return fx_one(s, GRAFT_OP_PRIMS_CONJ, (graft_value[]){fx_tensor(a)}, 1);
 }
 
 graft_tensor *fx_adjoint(fx *s, graft_tensor *a) {
-  return s->status || !a ? missing(s) : fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1));
+  return a ? fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1)) : missing(s);
 }
 
 graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   if (!dims_mask) return a;
   int64_t dims[GRAFT_MAX_DIMS];
   uint32_t count = 0;
@@ -233,7 +233,7 @@ graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {
 }
 
 graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   int32_t extra = a->ndim - ndim;
   uint32_t mask = 0;
   for (int32_t i = 0; i < a->ndim; i++) {
@@ -246,7 +246,7 @@ graft_tensor *fx_sum_to(fx *s, graft_tensor *a, int32_t ndim, const int64_t *siz
 
 graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim, int32_t ndim,
                           const int64_t *sizes) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   if (!keepdim) {
     for (int32_t i = 0; i < ndim; i++) {
       if (dims_mask >> i & 1) a = fx_unsqueeze(s, a, i);
@@ -256,7 +256,7 @@ graft_tensor *fx_unreduce(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepd
 }
 
 graft_tensor *fx_unpick(fx *s, graft_tensor *a, graft_tensor *index, int64_t dim, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !a) return missing(s);
+  if (!a) return missing(s);
   graft_tensor *zeros = fx_filled(s, a, ndim, sizes, 0, a->dtype);
   if (a->ndim < ndim) {
     a = fx_unsqueeze(s, a, dim);

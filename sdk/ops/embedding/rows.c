@@ -110,7 +110,7 @@ static graft_tensor *flat(fx *s, graft_tensor *indices) {
 }
 
 static graft_tensor *rows_of(fx *s, graft_tensor *table, graft_tensor *indices) {
-  if (s->status || !table || !indices) return NULL;
+  if (!table || !indices) return NULL;
   int64_t sizes[GRAFT_MAX_DIMS];
   for (int32_t i = 0; i < indices->ndim; i++) sizes[i] = indices->sizes[i];
   sizes[indices->ndim] = table->sizes[1];
@@ -125,7 +125,7 @@ static void decompose_embedding(fx *s, const op_call *c, graft_tensor **outs) {
 /* Rows [n, width] without those of the padding index, and by how often their index occurs. */
 static graft_tensor *weighed(fx *s, graft_tensor *rows, graft_tensor *indices, int64_t num_weights, int64_t padding_idx,
                              bool by_frequency) {
-  if (s->status || !rows) return NULL;
+  if (!rows) return NULL;
   if (by_frequency) {
     graft_tensor *ones = fx_filled(s, rows, 2, (int64_t[]){indices->numel, 1}, 1, rows->dtype);
     graft_tensor *counts = fx_embedding_dense_backward(s, ones, indices, num_weights, -1, false);

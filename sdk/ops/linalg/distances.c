@@ -116,7 +116,7 @@ static graft_tensor *differences(fx *s, graft_tensor *x1, graft_tensor *x2) {
 /* |d|_p along the last dim. Points without coordinates are 0 apart. For p = 0 a difference that is no number makes the
  * count none, which a norm would count. */
 static graft_tensor *lengths(fx *s, graft_tensor *d, double p) {
-  if (s->status || !d) return NULL;
+  if (!d) return NULL;
   int64_t last = d->ndim - 1;
   if (!d->sizes[last]) return fx_filled(s, d, d->ndim - 1, d->sizes, 0, d->dtype);
   if (p != 0) return fx_linalg_vector_norm(s, d, graft_scalar_float(p), &last, 1, false, GRAFT_DTYPE_NONE);
@@ -126,7 +126,7 @@ static graft_tensor *lengths(fx *s, graft_tensor *d, double p) {
 
 /* What each coordinate of d adds to the gradient. */
 static graft_tensor *flow(fx *s, graft_tensor *d, graft_tensor *size, graft_tensor *g, double p) {
-  if (s->status || !d) return NULL;
+  if (!d) return NULL;
   size = fx_expand(s, fx_unsqueeze(s, size, size->ndim), d->sizes, (uint32_t)d->ndim, false);
   return fx_mul(s, dst_slope(s, d, size, p), fx_unsqueeze(s, g, g->ndim));
 }

@@ -110,7 +110,7 @@ static void solve_by_qr(fx *s, const in_linalg_lstsq *in, graft_tensor *b, graft
 
 /* Residuals, or none where one of the matrices has not full rank. */
 static graft_tensor *of_full_rank(fx *s, graft_tensor *residuals, graft_tensor *rank, int64_t full) {
-  if (s->status || !residuals || !residuals->numel) return residuals;
+  if (!residuals || !residuals->numel) return residuals;
   graft_tensor *all = fx_all(s, fx_is(s, GRAFT_OP_EQ_TENSOR, rank, (double)full));
   graft_tensor *kept = fx_masked_select(s, residuals, all);
   return kept && kept->numel ? fx_reshape(s, kept, residuals->ndim, residuals->sizes) : kept;

@@ -17,7 +17,7 @@ static graft_tensor *as_batch(fx *s, graft_tensor *a, int64_t count) {
 }
 
 graft_tensor *lin_mm(fx *s, graft_tensor *a, graft_tensor *b) {
-  if (s->status || !a || !b) return NULL;
+  if (!a || !b) return NULL;
   if (a->ndim == 2 && b->ndim == 2) return fx_mm(s, a, b);
   int32_t dims = (a->ndim > b->ndim ? a->ndim : b->ndim) - 2;
   int64_t sizes[GRAFT_MAX_DIMS], count = 1;
@@ -33,23 +33,23 @@ graft_tensor *lin_mm(fx *s, graft_tensor *a, graft_tensor *b) {
 }
 
 graft_tensor *lin_diagonal(fx *s, graft_tensor *a) {
-  return s->status || !a ? NULL : fx_diagonal(s, a, 0, a->ndim - 2, a->ndim - 1);
+  return a ? fx_diagonal(s, a, 0, a->ndim - 2, a->ndim - 1) : NULL;
 }
 
 graft_tensor *lin_eye(fx *s, int64_t size, graft_tensor *like) {
-  return s->status || !like ? NULL : fx_eye_m(s, size, size, like->dtype, like->device);
+  return like ? fx_eye_m(s, size, size, like->dtype, like->device) : NULL;
 }
 
 graft_tensor *lin_column(fx *s, graft_tensor *a) {
-  return s->status || !a ? NULL : fx_unsqueeze(s, a, a->ndim);
+  return a ? fx_unsqueeze(s, a, a->ndim) : NULL;
 }
 
 graft_tensor *lin_row(fx *s, graft_tensor *a) {
-  return s->status || !a ? NULL : fx_unsqueeze(s, a, a->ndim - 1);
+  return a ? fx_unsqueeze(s, a, a->ndim - 1) : NULL;
 }
 
 graft_tensor *lin_diagonal_matrix(fx *s, graft_tensor *diagonal) {
-  if (s->status || !diagonal) return NULL;
+  if (!diagonal) return NULL;
   return fx_mul(s, lin_eye(s, diagonal->sizes[diagonal->ndim - 1], diagonal), lin_column(s, diagonal));
 }
 
@@ -58,7 +58,7 @@ graft_tensor *lin_add(fx *s, graft_tensor *a, graft_tensor *b) {
 }
 
 graft_tensor *lin_narrow(fx *s, graft_tensor *a, int32_t from_end, int64_t from, int64_t size) {
-  if (s->status || !a) return NULL;
+  if (!a) return NULL;
   int64_t dim = a->ndim - from_end, end = from + size;
   if (a->sizes[dim] == size) return a;
   return fx_slice_Tensor(s, a, dim, &from, &end, 1);

@@ -351,7 +351,7 @@ static void decompose_forward(fx *s, const op_call *c, graft_tensor **outs) {
 /* value * weight * g, divided by the number of elements for a mean */
 static graft_tensor *times_cotangent(fx *s, const operands *in, graft_tensor *value, graft_tensor *g) {
   value = weighted(s, value, in->weight);
-  if (s->status || !value || !g) return NULL;
+  if (!value || !g) return NULL;
   int64_t count = value->numel;
   graft_tensor *product = fx_mul(s, value, g);
   return in->reduction == LOSS_MEAN ? fx_muls(s, product, 1 / (double)count) : product;

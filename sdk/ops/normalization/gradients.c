@@ -64,7 +64,7 @@ static void frame_batch(frame *f) {
 }
 
 static graft_tensor *shaped(fx *s, graft_tensor *t, int32_t ndim, const int64_t *sizes) {
-  if (s->status || !t) return NULL;
+  if (!t) return NULL;
   return tns_has_sizes(t, ndim, sizes) ? t : fx_reshape(s, t, ndim, sizes);
 }
 

@@ -248,7 +248,7 @@ typedef struct item {
 
 /* The number that a tensor with one element holds, as rank 0. */
 static graft_tensor *one_number(fx *s, graft_tensor *t, graft_dtype dtype) {
-  if (s->status || !t) return NULL;
+  if (!t) return NULL;
   return fx_cast(s, t->ndim ? fx_reshape(s, t, 0, (int64_t[]){0}) : t, dtype);
 }
 

@@ -190,7 +190,7 @@ GRADIENT(atanh, fx_div(s, g, fx_conj(s, square_and(s, x, -1, 1))))
 /* Of complex numbers the branch cuts of sqrt(x - 1) sqrt(x + 1) are those of acosh, of sqrt(x x - 1) they are not. */
 static graft_tensor *acosh_slope(fx *s, graft_tensor *x) {
   graft_tensor *left = fx_adds(s, x, -1), *right = fx_adds(s, x, 1);
-  bool real = s->status || !dt_is_complex(left->dtype);
+  bool real = !dt_is_complex(left->dtype);
   return real ? fx_rsqrt(s, fx_mul(s, left, right)) : fx_mul(s, fx_rsqrt(s, left), fx_rsqrt(s, right));
 }
 GRADIENT(acosh, fx_mul(s, g, fx_conj(s, acosh_slope(s, x))))

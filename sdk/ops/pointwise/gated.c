@@ -190,7 +190,7 @@ graft_status kernel_glu_backward(const graft_exec *exec, const graft_args_glu_ba
 }
 
 static graft_tensor *half_of(fx *s, graft_tensor *t, int64_t dim, int which) {
-  if (s->status || !t) return NULL;
+  if (!t) return NULL;
   int64_t half = t->sizes[dim] / 2, start = which ? half : 0, end = start + half;
   return fx_slice_Tensor(s, t, dim, &start, &end, 1);
 }

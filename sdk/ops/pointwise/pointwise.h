@@ -146,10 +146,10 @@ static inline graft_tensor *pw_op(fx *s, uint32_t op_id, graft_tensor *a, graft_
 }
 /* The larger, and the smaller, of both; NaN stays. A limit that is not given is none. */
 static inline graft_tensor *pw_at_least(fx *s, graft_tensor *t, graft_value limit) {
-  return limit.kind == GRAFT_VALUE_NONE ? fx_keep(s, t) : pw_op(s, GRAFT_OP_MAXIMUM, t, limit);
+  return limit.kind == GRAFT_VALUE_NONE ? t : pw_op(s, GRAFT_OP_MAXIMUM, t, limit);
 }
 static inline graft_tensor *pw_at_most(fx *s, graft_tensor *t, graft_value limit) {
-  return limit.kind == GRAFT_VALUE_NONE ? fx_keep(s, t) : pw_op(s, GRAFT_OP_MINIMUM, t, limit);
+  return limit.kind == GRAFT_VALUE_NONE ? t : pw_op(s, GRAFT_OP_MINIMUM, t, limit);
 }
 /* 1 - t */
 static inline graft_tensor *pw_rest(fx *s, graft_tensor *t) {

@@ -320,7 +320,7 @@ static void put_step(layer *l, graft_tensor **list, int64_t n, graft_tensor *t) 
 }
 
 static graft_tensor *all_steps(layer *l, graft_tensor **list, graft_tensor *like, int64_t columns) {
-  if (l->s->status || !list) return NULL;
+  if (!list) return NULL;
   if (l->steps) return fx_cat(l->s, list, (uint32_t)l->steps, 0);
   return fx_filled(l->s, like, 3, (int64_t[]){0, like->sizes[0], columns}, 0, like->dtype);
 }
@@ -487,7 +487,7 @@ static void decompose_backward(fx *s, const op_call *c, graft_tensor **outs) {
 
 /* Steps of t, as rows of one matrix. */
 static graft_tensor *rows_of(fx *s, graft_tensor *t, int64_t from, int64_t to) {
-  graft_tensor *steps = s->status || !t ? NULL : fx_slice_Tensor(s, t, 0, &from, &to, 1);
+  graft_tensor *steps = t ? fx_slice_Tensor(s, t, 0, &from, &to, 1) : NULL;
   if (!steps) return NULL;
   return fx_reshape(s, steps, 2, (int64_t[]){steps->sizes[0] * steps->sizes[1], steps->sizes[2]});
 }

@@ -249,7 +249,7 @@ graft_status kernel_thnn_fused_gru_cell_backward(const graft_exec *exec,
 
 graft_tensor *rnn_part(fx *s, graft_tensor *t, int64_t k, int64_t width) {
   int64_t from = k * width, to = from + width;
-  return s->status || !t ? NULL : fx_slice_Tensor(s, t, 1, &from, &to, 1);
+  return t ? fx_slice_Tensor(s, t, 1, &from, &to, 1) : NULL;
 }
 
 static graft_tensor *plus(fx *s, graft_tensor *a, graft_tensor *b) {

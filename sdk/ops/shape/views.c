@@ -310,13 +310,13 @@ static graft_tensor *view_of_dtype(fx *s, graft_tensor *x, graft_dtype dtype) {
 
 /* Pairs of real numbers, [..., 2], as complex ones in the shape of `like`; no arithmetic, and so no NaN of it. */
 static graft_tensor *from_pairs(fx *s, graft_tensor *pairs, const graft_tensor *like) {
-  if (s->status || !pairs) return NULL;
+  if (!pairs) return NULL;
   graft_tensor *out = view_of_dtype(s, fx_contiguous(s, pairs), dt_complex(pairs->dtype));
   return fx_reshape(s, out, like->ndim, like->sizes);
 }
 
 static graft_tensor *to_pairs(fx *s, graft_tensor *x) {
-  if (s->status || !x) return NULL;
+  if (!x) return NULL;
   if (x->flags & (TNS_CONJ | TNS_NEG)) x = fx_clone(s, x, GRAFT_FORMAT_PRESERVE);
   return fx_view_as_real(s, x);
 }

@@ -143,7 +143,7 @@ SLOT(log_softmax_backward_data, grad_output, a->output, line_log_softmax_backwar
 
 /* Sum along the dim, kept with size 1. */
 static graft_tensor *sum_along(fx *s, graft_tensor *x, int64_t dim) {
-  return s->status || !x || !x->ndim ? x : fx_sum(s, x, 1u << dim, true);
+  return x && x->ndim ? fx_sum(s, x, 1u << dim, true) : x;
 }
 
 static graft_tensor *shifted(fx *s, graft_tensor *x, int64_t dim) {
