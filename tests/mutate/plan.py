@@ -41,7 +41,8 @@ WITHOUT_OPENCL = "-DGRAFT_BUILD_OPENCL=OFF"  # the unit tests of sdk/ops would u
 OPTIMIZED = {"GRAFT_OPENCL_OPTIMIZE": "always", "GRAFT_NO_MEMORY_CACHING": "1"}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "CK_TIMEOUT_MULTIPLIER": "5",
              "LSAN_OPTIONS": "suppressions=tests/leaks.txt"}
-SDK_TESTS = ["test_refusals", "test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special",
+FORMULAS = "test_formulas"  # what rules, decompositions and gradients say, whatever the numbers
+SDK_TESTS = [FORMULAS, "test_refusals", "test_fixtures_values", "test_fixtures_meta", "test_gradients", "test_random", "test_special",
              "test_bad_input"]
 MEMORY_TESTS = ["test_out_of_memory", "test_formula_failures"]  # what fails on the way
 PREPARED = "prepared"  # what the op headers say that rules do with arguments
@@ -296,8 +297,8 @@ class Graft:
         there = {"build": self.sanitized, "environment": SANITIZED, "after": (sanitized,)}
         # Nothing here changes a kernel's text: what the driver has compiled serves all mutants, those of other kinds, too.
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
-        return [self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
-                *self.tests(SDK_TESTS), self.prepared(path), *self.tests(MEMORY_TESTS),
+        return [*self.tests([FORMULAS]), self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
+                *self.tests(SDK_TESTS[1:]), self.prepared(path), *self.tests(MEMORY_TESTS),
                 self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl), *self.tests(SDK_CALLERS),
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),
