@@ -11,46 +11,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "bad_input.h"
-#include "plugins/idle_device.h"
+#include "opencl_described.h"
 #include "suite.h"
 
 #define PLANS GRAFT_SOURCE_DIR "/reference_backend_opencl/expect/plans.txt"
-
-/* ---- devices ---- */
-
-#define DESCRIBED(type, units, width, local_bytes, lanes)                                                        \
-  {                                                                                                              \
-    IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, type), IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, units), \
-        IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, width),                                        \
-        IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, local_bytes),                                            \
-        IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, lanes),                                               \
-        IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(4) << 30),                                  \
-        IDLE_NUMBER(CL_DEVICE_SINGLE_FP_CONFIG, cl_device_fp_config, CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN),  \
-        IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 1024),                                                 \
-        IDLE_TEXT(CL_DEVICE_EXTENSIONS, "cl_khr_byte_addressable_store cl_khr_fp64"),                            \
-        IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 1.2 described"), {                                                  \
-      0                                                                                                          \
-    }                                                                                                            \
-  }
-
-static const idle_answer cpu16[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 16, 16, 512 << 10, 4096);
-static const idle_answer cpu4[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 4, 4, 512 << 10, 4096);
-static const idle_answer gpu[] = DESCRIBED(CL_DEVICE_TYPE_GPU, 40, 1, 64 << 10, 256);
-static const idle_answer h100[] = {IDLE_H100,
-                                   IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, UINT64_C(20) << 30),
-                                   IDLE_TEXT(CL_DEVICE_VERSION, "OpenCL 3.0 CUDA"),
-                                   {0}};
-
-/* Each opens an instance of its own: no two have the same options. */
-static const struct described {
-  const char *name;
-  const idle_answer *answers;
-  const char *options[3];
-} devices[] = {{"cpu16", cpu16, {"optimize=no"}},
-               {"cpu4", cpu4, {"kernels=cpu"}},
-               {"gpu", gpu, {"kernels=gpu"}},
-               {"h100", h100, {NULL}}};
 
 /* ---- what a call does ---- */
 
@@ -172,13 +136,13 @@ static char *text_of_file(const char *path) {
 
 /* One plan for all devices that have it. */
 static void tell_plans(FILE *out, char **plans) {
-  bool done[ROWS(devices)] = {false};
-  for (int d = 0; d < ROWS(devices); d++) {
+  bool done[DESCRIBED_DEVICES] = {false};
+  for (int d = 0; d < DESCRIBED_DEVICES; d++) {
     if (done[d]) continue;
     fprintf(out, " ");
-    for (int other = d; other < ROWS(devices); other++) {
+    for (int other = d; other < DESCRIBED_DEVICES; other++) {
       if (strcmp(plans[d], plans[other]) != 0) continue;
-      fprintf(out, " %s", devices[other].name);
+      fprintf(out, " %s", described[other].name);
       done[other] = true;
     }
     fprintf(out, "\n%s", plans[d]);
@@ -187,38 +151,28 @@ static void tell_plans(FILE *out, char **plans) {
 
 /* The table anew, for the calls and remarks that stand in an old one. */
 static char *table_of(const lines *old) {
-  graft_rt_device *opened[ROWS(devices)];
-  char **plans = calloc((size_t)old->count * ROWS(devices), sizeof *plans), *text;
+  graft_rt_device *opened[DESCRIBED_DEVICES];
+  char **plans = calloc((size_t)old->count * DESCRIBED_DEVICES, sizeof *plans), *text;
   size_t bytes;
-  for (int d = 0; d < ROWS(devices); d++) {
-    idle_describe(devices[d].answers);
-    opened[d] = device_at(OPENCL, devices[d].options, 0);
-    ck_assert_msg(opened[d], "%s", graft_last_error());
+  for (int d = 0; d < DESCRIBED_DEVICES; d++) {
+    opened[d] = open_described(d);
     for (int i = 0; i < old->count; i++)
-      if (!strchr(" #", old->items[i][0])) plans[i * ROWS(devices) + d] = plan_of(old->items[i], opened[d]);
+      if (!strchr(" #", old->items[i][0])) plans[i * DESCRIBED_DEVICES + d] = plan_of(old->items[i], opened[d]);
   }
   FILE *out = open_memstream(&text, &bytes);
   for (int i = 0; i < old->count; i++) {
     if (old->items[i][0] == ' ') continue;
     fprintf(out, "%s\n", old->items[i]);
-    if (old->items[i][0] != '#') tell_plans(out, &plans[i * ROWS(devices)]);
+    if (old->items[i][0] != '#') tell_plans(out, &plans[i * DESCRIBED_DEVICES]);
   }
   fclose(out);
   return text;
 }
 
-static void prepare(void) {
-  setenv("GRAFT_CACHE_DIR", "none", 1);
-  setenv("GRAFT_NO_MEMORY_CACHING", "1", 1); /* each request makes a buffer */
-  setenv("GRAFT_FALLBACK", "error", 1);
-  unsetenv("GRAFT_OPENCL_KERNELS");
-  unsetenv("GRAFT_OPENCL_OPTIMIZE");
-}
-
 START_TEST(plans_are_those_of_the_table) {
   static lines expected, found;
   if (!has_opencl()) return;
-  prepare();
+  prepare_described();
   read_lines(&expected, text_of_file(PLANS));
   read_lines(&found, table_of(&expected));
   const char *call = "";
@@ -236,7 +190,7 @@ static const char *to_write; /* a path */
 
 START_TEST(the_table_is_written) {
   static lines old;
-  prepare();
+  prepare_described();
   read_lines(&old, text_of_file(to_write));
   char *table = table_of(&old);
   FILE *to = fopen(to_write, "w");

@@ -37,10 +37,44 @@ SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capa
   return real(device, key, capacity, value, size);
 }
 
+/* ---- Buffers ---- */
+
+enum { BUFFERS = 1 << 16 };
+/* By their handles, which an argument holds as it does any value. A handle may come again, for another one. */
+static struct {
+  cl_mem handle;
+  size_t bytes;
+} buffers[BUFFERS];
+
+/* The place of a handle, or the one where it is to stand. */
+static unsigned buffer_place(cl_mem handle) {
+  unsigned at = (unsigned)(((uintptr_t)handle >> 4) * 0x9E3779B1u) % BUFFERS;
+  for (unsigned n = 0; n < BUFFERS && buffers[at].handle && buffers[at].handle != handle; n++) at = (at + 1) % BUFFERS;
+  return at;
+}
+
+static bool reads_zeros;
+
+void idle_read_zeros(bool on) {
+  reads_zeros = on;
+}
+
 SEEN cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *error) {
   REAL(clCreateBuffer, real);
   idle_buffer_made(bytes);
-  return real(context, flags, bytes, host, error);
+  const cl_mem made = real(context, flags, bytes, host, error);
+  const unsigned at = buffer_place(made);
+  buffers[at].handle = made;
+  buffers[at].bytes = bytes;
+  return made;
+}
+
+static size_t buffer_bytes_of(const void *value, size_t bytes) {
+  cl_mem handle;
+  if (!value || bytes != sizeof handle) return 0;
+  memcpy(&handle, value, sizeof handle);
+  const unsigned at = buffer_place(handle);
+  return handle && buffers[at].handle == handle ? buffers[at].bytes : 0;
 }
 
 /* ---- Programs ---- */
@@ -58,11 +92,31 @@ static char *joined(cl_uint count, const char **texts, const size_t *lengths) {
   return text;
 }
 
+/* Of all but the first. */
+static char *first_lines(cl_uint count, const char **texts, const size_t *lengths) {
+  size_t bytes = 0, at = 0;
+  char *found = NULL;
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn) found = malloc(bytes + 1);
+    if (turn && !found) return NULL;
+    for (cl_uint i = 1; i < count; i++) {
+      const size_t all = lengths ? lengths[i] : strlen(texts[i]);
+      const char *end = memchr(texts[i], '\n', all);
+      const size_t line = end ? (size_t)(end - texts[i]) + 1 : all;
+      if (turn) memcpy(found + at, texts[i], line), at += line;
+      bytes += line;
+    }
+  }
+  found[at] = '\0';
+  return found;
+}
+
 static cl_program program_of(cl_uint count, const char **texts, const size_t *lengths, cl_int *error) {
   idle_program *program = calloc(1, sizeof *program);
   if (program) program->text = joined(count, texts, lengths);
   if (program) program->head = joined(count ? 1 : 0, texts, lengths);
-  const bool whole = program && program->text && program->head;
+  if (program) program->files = first_lines(count, texts, lengths);
+  const bool whole = program && program->text && program->head && program->files;
   if (whole) idle_program_made(program);
   if (error) *error = whole ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
   return (cl_program)program;
@@ -89,7 +143,10 @@ SEEN cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, con
 
 SEEN cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
                            void (*told)(cl_program, void *), void *context) {
-  (void)program, (void)count, (void)devices, (void)options, (void)told, (void)context;
+  idle_program *of = (idle_program *)program;
+  (void)count, (void)devices, (void)told, (void)context;
+  free(of->options);
+  of->options = options ? strdup(options) : NULL;
   return CL_SUCCESS;
 }
 
@@ -159,25 +216,60 @@ static char *preprocessed(const char *text) {
   return found;
 }
 
-/* As the program's text has them; 0 if that has not one kernel of this name. */
-static cl_uint arguments_of(const idle_program *program, const char *kernel) {
+static cl_uint preprocessed_arguments(const char *text, const char *kernel) {
   int kernels;
-  const char *parameters = parameters_of(program->text, "\nKERNEL", kernel, &kernels);
-  int count = kernels == 1 ? count_parameters(parameters) : -1;
-  if (count >= 0) return (cl_uint)count;
-  char *plain = preprocessed(program->text);
-  parameters = plain ? parameters_of(plain, "__kernel", kernel, &kernels) : NULL;
-  count = parameters && kernels == 1 ? count_parameters(parameters) : 0;
+  char *plain = preprocessed(text);
+  const char *parameters = plain ? parameters_of(plain, "__kernel", kernel, &kernels) : NULL;
+  const int count = parameters && kernels == 1 ? count_parameters(parameters) : 0;
   free(plain);
   return count > 0 ? (cl_uint)count : 0;
 }
 
+/* What a text has of parameters is so for all that differ in numbers of its head only, such as sizes. */
+static uint64_t key_of(const idle_program *program, const char *kernel) {
+  const char *const parts[] = {kernel, program->head, program->text + strlen(program->head)};
+  uint64_t key = UINT64_C(0xCBF29CE484222325);
+  for (int part = 0; part < 3; part++)
+    for (const char *at = parts[part]; *at; at++)
+      if (part != 1 || *at < '0' || *at > '9') key = (key ^ (unsigned char)*at) * UINT64_C(0x100000001B3);
+  return key;
+}
+
+/* As the program's text has them; 0 if that has not one kernel of this name. */
+static cl_uint arguments_of(const idle_program *program, const char *kernel) {
+  enum { KNOWN = 8192 };
+  static struct {
+    uint64_t key;
+    cl_uint count;
+  } known[KNOWN];
+  int kernels;
+  const char *parameters = parameters_of(program->text, "\nKERNEL", kernel, &kernels);
+  const int count = kernels == 1 ? count_parameters(parameters) : -1;
+  if (count >= 0) return (cl_uint)count;
+  const uint64_t key = key_of(program, kernel);
+  if (known[key % KNOWN].key != key) {
+    known[key % KNOWN].count = preprocessed_arguments(program->text, kernel);
+    known[key % KNOWN].key = key;
+  }
+  return known[key % KNOWN].count;
+}
+
 /* ---- Kernels ---- */
 
+enum { ARGUMENTS = 64 };
 typedef struct kernel {
   const idle_program *program;
   char name[64];
+  idle_argument arguments[ARGUMENTS];
+  cl_uint count;
 } kernel;
+
+static const kernel *launched;
+
+const idle_argument *idle_arguments(cl_uint *count) {
+  *count = launched->count;
+  return launched->arguments;
+}
 
 static atomic_bool probes; /* the next read is of the product that tells whether there are tensor cores */
 
@@ -193,7 +285,9 @@ SEEN cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *erro
 }
 
 SEEN cl_int clReleaseKernel(cl_kernel handle) {
-  free(handle);
+  kernel *of = (kernel *)handle;
+  for (cl_uint i = 0; i < of->count; i++) free(of->arguments[i].value);
+  free(of);
   return CL_SUCCESS;
 }
 
@@ -205,7 +299,14 @@ SEEN cl_int clGetKernelInfo(cl_kernel handle, cl_kernel_info key, size_t capacit
 }
 
 SEEN cl_int clSetKernelArg(cl_kernel handle, cl_uint index, size_t bytes, const void *value) {
-  (void)handle, (void)index, (void)bytes, (void)value;
+  kernel *of = (kernel *)handle;
+  if (index >= ARGUMENTS) return CL_INVALID_ARG_INDEX;
+  idle_argument *to = &of->arguments[index];
+  if (index >= of->count) of->count = index + 1;
+  free(to->value);
+  *to = (idle_argument){value ? malloc(bytes) : NULL, bytes, buffer_bytes_of(value, bytes)};
+  if (value && !to->value) return CL_OUT_OF_HOST_MEMORY;
+  if (value) memcpy(to->value, value, bytes);
   return CL_SUCCESS;
 }
 
@@ -214,6 +315,7 @@ SEEN cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel handle, cl_
                                    cl_event *event) {
   const kernel *of = (const kernel *)handle;
   (void)offset;
+  launched = of;
   if (strcmp(of->name, "probe") != 0) idle_launched(of->program, of->name, dims, global, local);
   return event || count ? clEnqueueMarkerWithWaitList(queue, count, events, event) : CL_SUCCESS;
 }
@@ -236,5 +338,7 @@ SEEN cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool b
     fill_probe(to);
     return CL_SUCCESS;
   }
-  return real(queue, buffer, blocks, offset, bytes, to, count, events, event);
+  if (!reads_zeros) return real(queue, buffer, blocks, offset, bytes, to, count, events, event);
+  memset(to, 0, bytes);
+  return event || count ? clEnqueueMarkerWithWaitList(queue, count, events, event) : CL_SUCCESS;
 }

@@ -37,10 +37,22 @@ typedef struct idle_answer {
 /* What devices answer from now on; NULL: all is the driver's. */
 void idle_describe(const idle_answer *answers);
 
-/* What kernels are told of: a part of the program's text each, of which the first is what stands before its files. */
+/* Whether what is read of memory is 0: nothing has written there. */
+void idle_read_zeros(bool on);
+
+/* What kernels are told of: a part of the program's text each, of which the first is what stands before its files; of
+ * these the first lines; what the compiler is told. */
 typedef struct idle_program {
-  char *text, *head;
+  char *text, *head, *files, *options;
 } idle_program;
+
+/* What a kernel was given: a value; a buffer of so many bytes; local memory, of which there is no value. */
+typedef struct idle_argument {
+  void *value;
+  size_t bytes, buffer_bytes;
+} idle_argument;
+/* Of the kernel that is being launched, those that were never set among them. */
+const idle_argument *idle_arguments(cl_uint *count);
 
 /* ---- what who links it defines ---- */
 

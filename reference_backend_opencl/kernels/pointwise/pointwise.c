@@ -403,10 +403,13 @@ static graft_status give_numbers(given_numbers *to, const ocl_plugin *plugin, co
 
 static void give_places(given_numbers *to, const operands *call) {
   const size_t number = to->bytes / (OCL_SCALARS_MAX + OCL_INPUTS_MAX);
-  uint64_t at[2 + OCL_INPUTS_MAX] = {call->out->dl.byte_offset, call->second ? call->second->dl.byte_offset : 0};
+  /* The last word fills up what the kernel's struct is aligned to. */
+  uint64_t at[2 + OCL_INPUTS_MAX + 1] = {call->out->dl.byte_offset, call->second ? call->second->dl.byte_offset : 0};
+  const size_t places = sizeof at - sizeof *at;
   for (int k = 0; k < call->inputs; k++) at[2 + k] = ocl_is_value(call->input[k]) ? 0 : call->input[k]->dl.byte_offset;
-  memcpy((char *)to->words + to->bytes, at, sizeof at);
-  to->bytes = (size_t)ocl_round_up((int64_t)(to->bytes + sizeof at), (int64_t)ocl_larger((int64_t)number, sizeof *at));
+  const int64_t end = ocl_round_up((int64_t)(to->bytes + places), ocl_larger((int64_t)number, sizeof *at));
+  memcpy((char *)to->words + to->bytes, at, (size_t)end - to->bytes);
+  to->bytes = (size_t)end;
 }
 
 /* The buffers. In a program of its own an operand that is a number has none; one that many ops share has all of them.
