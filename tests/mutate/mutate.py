@@ -64,14 +64,21 @@ class Children:
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(self):
-        self.lock, self.alive, self.stopped, self.last_words = threading.Lock(), set(), False, str
+        self.lock, self.alive, self.last_words = threading.Lock(), set(), str
+        self.starting, self.stopped = False, None  # whether one is about to be known; the signal that stops the run
 
     def start(self, command, **more):
         with self.lock:
             if self.stopped:
                 raise TimeIsUp
-            process = subprocess.Popen(command, start_new_session=True, **more)
-            self.alive.add(process)
+            self.starting = True
+            try:
+                process = subprocess.Popen(command, start_new_session=True, **more)
+                self.alive.add(process)
+            finally:
+                self.starting = False
+            if self.stopped:  # meanwhile
+                self.end_all()
         return process
 
     def ended(self, process):
@@ -79,15 +86,20 @@ class Children:
             self.alive.discard(process)
 
     def stop(self, number, _):
-        """Of a signal, which may have come while this thread held the lock."""
-        self.stopped = True
+        """Of a signal, which may have come while this thread held the lock, or while one was started that is not known yet:
+        who starts it ends all then."""
+        self.stopped = number
+        if not self.starting:
+            self.end_all()
+
+    def end_all(self):
         for process in list(self.alive):
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         os.write(sys.stdout.fileno(), self.last_words().encode())
-        os._exit(128 + number)
+        os._exit(128 + self.stopped)
 
     def take_along(self):
         for number in self.SIGNALS:

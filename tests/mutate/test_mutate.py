@@ -387,11 +387,29 @@ class Runs(unittest.TestCase):
         run.terminate()
         self.assertEqual(run.wait(), 128 + signal.SIGTERM)
         child = int(Path(marker).read_text())
+        self.expect_end(child)
+
+    def expect_end(self, child):
         for _ in range(1000):  # killed, it is gone once whoever inherits it has asked for it
             if not self.is_alive(child):
                 return
             time.sleep(0.01)
         self.fail(f"process {child} lives on")
+
+    def test_a_command_that_is_being_started_is_taken_along_too(self):
+        code = ("import os, signal, subprocess, sys; sys.path.insert(0, sys.argv[1]); import mutate\n"
+                "real = subprocess.Popen\n"
+                "def start(*words, **more):\n"
+                "    process = real(*words, **more)\n"
+                "    print(process.pid, flush=True)\n"
+                "    os.kill(os.getpid(), signal.SIGTERM)\n"
+                "    return process\n"
+                "subprocess.Popen = start\n"
+                "mutate.CHILDREN.take_along()\n"
+                "mutate.CHILDREN.start(['sleep', '1000'])\n")
+        run = subprocess.run([sys.executable, "-c", code, str(Path(mutate.__file__).parent)], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 128 + signal.SIGTERM)
+        self.expect_end(int(run.stdout.split()[0]))
 
     @staticmethod
     def is_alive(pid):
