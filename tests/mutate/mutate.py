@@ -40,6 +40,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import plan  # noqa: E402
+import reached  # noqa: E402
 from draws import draw, draw_each, files_below, files_of, named, read_equivalents, tracked  # noqa: E402
 from options import options_of  # noqa: E402
 from results import (TOO_SLOW, Passed, lacks_time, latest, left_over, place_of, read_results,  # noqa: E402
@@ -51,6 +52,7 @@ CCACHE = {"CCACHE_NOHASHDIR": "1"}  # what another copy of the tree has compiled
 REFUSED = ("[-Wincompatible-pointer-types]", "[-Wint-conversion]", "[-Wformat-nonliteral]")
 NO_JUDGE = "all that it meets fails without it, too"
 NOT_BUILT = "a test of it can't be built"
+NOT_RUN = "no check runs the line"
 LAST_LINES = 5  # of what a check says that fails without a mutant
 SMOKE_SECONDS = 120  # what smoke has for a mutant that something else has killed
 
@@ -242,6 +244,8 @@ class Bench:
         built, output = self.succeeds(self.project.compile(mutant["path"]))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
+        if not checks:
+            return {"end": "survived", "by": NOT_RUN}
         left = [check for check in checks if check.title not in passed]
         builds, unbuilt = {before.title for check in left for before in check.after}, False
         for check in checks:
@@ -464,6 +468,23 @@ def drawn(root, options):
     return mutants
 
 
+def take_map(root, work, benches, where, options, say):
+    """Which checks run a line: the map of this tree, made anew with --reach where there is none."""
+    state, path = state_of(root, "reached"), work / "reached.json.gz"
+    found = reached.Map.read(path, state)
+    if not found and options.reach:
+        paths = [path for path in tracked(root, []) if plan.kind_of(path) in ("c", "ops", "table")]
+        tree = where.project.tree
+        tests = [name for name in plan.ALL_TESTS if name != plan.FAILURES]  # which takes longest, and meets nearly all
+        found = reached.make(tree, tree / "build-reached", paths, tests, options.jobs, state, options.through.split(), say,
+                             options.check_seconds, CHILDREN)
+        found.write(path)
+    say(f"known which checks run {sum(map(len, found.lines.values()))} lines" if found else
+        "not known which checks run a line: --reach makes a map of it, for this tree")
+    for bench in benches:
+        bench.project.map = found
+
+
 def judge_all(root, work, mutants, results, options):
     began = time.monotonic()
     CHILDREN.take_along()
@@ -479,6 +500,7 @@ def judge_all(root, work, mutants, results, options):
         with ThreadPoolExecutor(options.jobs) as threads:
             trees = [work / f"tree{number or ''}" for number in range(options.jobs)]
             benches = list(threads.map(lambda tree: bench(root, tree, options, sound, clean), trees))
+        take_map(root, work, benches, clean or benches[0], options, say)
         left = options.seconds - (time.monotonic() - began)
         CHILDREN.last_words = lambda: still_left(mutants, results) + "\n"
         run(Pool(benches), mutants, results, say, left, options.again, options.baseline, options.quick_seconds,

@@ -31,6 +31,8 @@ def options_of(arguments, description):
     parser.add_argument("--again", action="store_true", help="judge again what survived or was not judged")
     parser.add_argument("--baseline", action="store_true",
                         help="run the tests and smoke without a mutant first; what fails judges none")
+    parser.add_argument("--reach", action="store_true",
+                        help="find out first which checks run a line, where it is not known of this tree, and ask only those")
     parser.add_argument("--report", action="store_true", help="run nothing; print what was found so far")
     parser.add_argument("--list", action="store_true", help="run nothing; print the mutants")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many mutants at a time (default 1)")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import reach
+import reached
 
 KINDS = {  # how mutants are counted
     "table": ["reference_backend_opencl/kernels/pointwise/ops.c"],
@@ -51,6 +52,7 @@ SDK_CALLERS = [  # what else calls ops
     "test_dispatch", "test_autograd", "test_view", "test_tensor", "test_movement", "test_record", "test_slots", "test_fx",
     "test_custom", "test_coverage", "test_text", "test_graph_use", "test_graph_memory", "test_graph_sizes", "test_conformance",
     "test_graph"]
+ALL_TESTS = sorted({*OPENCL_TESTS, *SDK_TESTS, *MEMORY_TESTS, *SDK_CALLERS, CLAIMS})
 LARGEST = "pointwise"  # of mustpass two fifths
 SMOKE = "smoke, [cg]pu kernels"  # the names of the checks that are the OpenCL backend's smoke
 EXCLUDED = ["*/generated/*"]
@@ -158,6 +160,7 @@ class Graft:
 
     def __init__(self, tree, build, jobs=None, device=None, only=()):
         self.tree, self.build, self.device, self.only = Path(tree), Path(build), device, only
+        self.map = None  # reached.Map: which checks run a line
         self.sanitized = self.build.with_name(self.build.name + "-sanitize")
         self.jobs = [f"--jobs={jobs}"] if jobs else []
 
@@ -206,12 +209,17 @@ class Graft:
     def tests(self, names, *arguments, build=None, **more):
         return [Check(name, [str((build or self.build) / "tests" / name), *arguments], **more) for name in names]
 
-    def with_builds(self, path, checks):
-        """Each behind what builds it."""
+    def test_built(self, name):
+        return Check(f"{name} built", ["ninja", "-C", os.path.relpath(self.build, self.tree), "tests/plugins/all", name],
+                     only_builds=True)
+
+    def with_builds(self, path, checks, each=False):
+        """Each behind what builds it: with `each` a test alone, since a change of sdk/ links all of them anew."""
         tests, found = self.tests_built(path), []
         for check in checks:
-            if not check.after and Path(check.command[0]).parent == self.build / "tests":
-                check = replace(check, after=(tests,))
+            program = Path(check.command[0])
+            if not check.after and program.parent == self.build / "tests":
+                check = replace(check, after=(self.test_built(program.name) if each else tests,))
             found += [*(before for before in check.after if before not in found), check]
         return found
 
@@ -226,9 +234,13 @@ class Graft:
         return list(found.values())
 
     def checks(self, path, line=None):
-        """Those of all_checks that are asked for."""
-        return self.with_builds(path, [check for check in self.all_checks(path, line)
-                                       if not self.only or any(fnmatch.fnmatch(check.name, glob) for glob in self.only)])
+        """Those of all_checks that are asked for; where it is known what runs the line, those that do. None may be left."""
+        asked = [check for check in self.all_checks(path, line)
+                 if not self.only or any(fnmatch.fnmatch(check.name, glob) for glob in self.only)]
+        labels = self.map.of(path, line) if self.map and line else None
+        if labels is None:
+            return self.with_builds(path, asked)
+        return self.with_builds(path, reached.narrowed(asked, self.map, labels), each=True)
 
     def all_checks(self, path, line):
         """As ./run test has them, but for the family of the file, and with more cases; what costs least first, and of the
@@ -288,10 +300,10 @@ class Graft:
                                  after=(self.sanitized_build(build, "graft_opencl"),))
                 for level, kernels in (("smoke", "gpu"), ("mustpass", "cpu"))]
 
-    def prepared(self, path):
+    def prepared(self):
         """Relative, as each tree has it."""
         built = os.path.relpath(self.build / "tests" / PREPARED, self.tree)
-        return Check(PREPARED, ["tests/prepared.sh", built], after=(self.tests_built(path),))
+        return Check(PREPARED, ["tests/prepared.sh", built], after=(self.test_built(PREPARED),))
 
     def sdk_checks(self, path, of_family, most, most_of_opencl):
         sanitized = self.sanitized_build(self.sanitized, *SDK_TESTS, "async", options=[WITHOUT_OPENCL])
@@ -299,7 +311,7 @@ class Graft:
         # Nothing here changes a kernel's text: what the driver has compiled serves all mutants, those of other kinds, too.
         on_opencl = {"environment": {} if self.device else {"GRAFT_OPENCL_OPTIMIZE": "no"}}
         return [*self.tests([FORMULAS]), self.conformance("mustpass", "reference", "--level", "mustpass", "--ways", "all", *most),
-                *self.tests(SDK_TESTS[1:]), self.prepared(path), *self.tests(MEMORY_TESTS),
+                *self.tests(SDK_TESTS[1:]), self.prepared(), *self.tests(MEMORY_TESTS),
                 self.conformance("smoke, opencl", "opencl", "--level", "smoke", *most, **on_opencl), *self.tests(SDK_CALLERS),
                 self.conformance("sanitized", "reference", "--level", "smoke", *of_family, **there),
                 *self.tests(SDK_TESTS, **there),

@@ -21,6 +21,7 @@ import mutate  # noqa: E402
 import operators  # noqa: E402
 import plan  # noqa: E402
 import reach  # noqa: E402
+import reached  # noqa: E402
 import results  # noqa: E402
 
 SOURCE = """/* a < b in a comment is no site; neither is "a < b" */
@@ -326,6 +327,31 @@ class Runs(unittest.TestCase):
         ends = {result["after"].strip(): result["end"] for result in mutate.latest(results).values()}
         self.assertEqual((ends["return a - 1;"], ends["if (a >= b) return a;"]), ("killed", "survived"))
         self.assertRegex("\n".join(mutate.summary(results, {}, lambda path: "tiny")), r"tiny +4 +0 +0 +1 +0 +80\.0")
+
+    def test_a_line_that_no_check_runs_survives_at_once(self):
+        self.bench.project.checks = lambda path, line: []
+        self.assertEqual(set(self.run_all(self.mutants()).values()), {"survived"})
+        self.assertEqual({result["by"] for result in mutate.read_results(self.results)}, {mutate.NOT_RUN})
+
+    def test_a_map_is_made_when_asked_and_serves_its_tree(self):
+        root, made = self.bench.project.tree, []
+
+        def make(*arguments):
+            made.append(arguments)
+            return reached.made_of(arguments[5], {}, {}, [])
+
+        def take(reach):
+            options = types.SimpleNamespace(reach=reach, jobs=1, through="", check_seconds=1)
+            mutate.take_map(root, root / "build", [self.bench], self.bench, options, self.said.append)
+            return self.bench.project.map
+
+        with unittest.mock.patch("reached.make", make):
+            self.assertIsNone(take(False))
+            self.assertIsNotNone(take(True))
+            self.assertIsNotNone(take(False))
+            self.assertEqual(len(made), 1)
+            (root / "source.c").write_text(SOURCE + "\n")
+            self.assertIsNone(take(False))
 
     def test_the_baseline_says_what_judges_none(self):
         project = self.bench.project
