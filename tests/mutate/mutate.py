@@ -241,7 +241,7 @@ class Bench:
 
     def end_of(self, mutant, checks, passed, passes_without):
         """A check that fails with the mutant judges it where what failed passes without."""
-        built, output = self.succeeds(self.project.compile(mutant["path"]))
+        built, output = self.succeeds(self.project.compile(mutant["path"]), limit_s=float("inf"))
         if not built or any(words in output for words in REFUSED):
             return {"end": "stillborn", "by": next((line for line in output.splitlines() if "error:" in line or "warning:" in line), "")}
         if not checks:

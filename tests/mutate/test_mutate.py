@@ -292,6 +292,13 @@ class Runs(unittest.TestCase):
         mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"]]
         self.assertEqual(self.run_all(mutants), {"return a - 1;": "killed"})
 
+    def test_a_compiler_that_takes_long_refuses_nothing(self):
+        project, works = self.bench.project, self.bench.project.compile
+        project.compile = lambda path: ["sh", "-c", "sleep 2; exec \"$@\"", "sh", *works(path)]
+        self.bench.limit_s = 1
+        mutants = [mutant for mutant in self.mutants() if "a - 1" in mutant["after"]]
+        self.assertEqual(self.run_all(mutants), {"return a - 1;": "survived"})
+
     def test_options_are_looked_at_first(self):
         for given, says in (("--seconds -1", "--seconds"), ("--check-seconds 0", "--check-seconds"), (f"--results {os.sep}", "folder"),
                             ("--quick-seconds -2", "--quick-seconds"), ("--kinds nosuch", "nosuch"), ("--n 0", "--n"),
