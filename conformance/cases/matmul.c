@@ -177,7 +177,8 @@ static const cf_op cf_matmul_ops[] = {
        blocks of a long K, panels of B that a work-item makes itself. */
     {"aten::mm",
      CF_TEXTS("m T[300,299] T[299,203]", "m T[300,299]:1,300 T[299,203]:1,299", "m T[1001,131] T[131,203]:1,131",
-              "m T[41,8405] T[8405,67]"),
+              "m T[41,8405] T[8405,67]", "m T[19,1301] T[1301,701]:1,1301" /* few rows, as they lie */,
+              "m T[7,1903]:1,7 T[1903,1301]:1,1903"),
      CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::bmm", CF_TEXTS("m T[3,150,257] T[3,257,151]"), CF_BIT(BF16), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED,
      CF_G_NONE},

@@ -122,7 +122,7 @@ static ocl_tile choose_tile(const graft_device *device, const ocl_dtype *compute
 static graft_status make_kernels(ocl_product *memo, graft_device *device, const ocl_operands *call,
                                  const ocl_tensor_plan *tensor, const ocl_tile *t) {
   const char *files = !device->is_cpu ? "matmul/matmul matmul/splits matmul/tiles"
-                      : memo->thin    ? "matmul/matmul matmul/thin"
+                      : memo->thin    ? "core/pairs matmul/matmul matmul/thin"
                                       : "core/square core/pairs matmul/matmul matmul/panels";
   ocl_text head = {0};
   ocl_head_types(&head, memo->compute, (unsigned)t->vec, 1);
@@ -197,7 +197,7 @@ static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const fac
 /* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
                                  const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
-  const int64_t step = memo->pairs ? 2 : 1;
+  const int64_t step = memo->pairs && !memo->thin ? 2 : 1;
   p->a_batch = a->batch_stride;
   const int64_t rows_a = rows_of_panel(t);
   p->a_panel = rows_a * a->row_stride;
@@ -251,11 +251,12 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
 }
 
 /* Of bf16, two elements of K at a time, where the processor multiplies pairs and the product is large enough for both
- * factors to be packed. K counts these from here on; of a sum over a batch each product has its own. */
+ * factors to be packed. Then K counts these from here on; of a sum over a batch each product has its own. Few rows are
+ * read as they lie. */
 static void pair_depth(ocl_product *memo, product *p, const graft_device *device, int64_t batches, int64_t parts) {
   memo->pairs =
       device->dots_bf16 && memo->compute->code == GRAFT_BF16 && p->k > 0 && !is_at_most(p, batches, UNPACKED_HALVES);
-  if (!memo->pairs) return;
+  if (!memo->pairs || memo->thin) return;
   const int64_t depth = p->k / parts;
   p->k = parts * ocl_ceil_divide(depth, 2);
   p->odd = depth % 2;
@@ -435,7 +436,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   product p = {.m = out.rows, .n = out.columns, .k = a.columns * (call->sums ? a.batches : 1), .splits = splits};
   p.panels_m = ocl_ceil_divide(p.m, t.m);
   p.panels_n = ocl_ceil_divide(p.n, t.n);
-  if (tiles && !tiny) pair_depth(memo, &p, device, out.batches, call->sums ? a.batches : 1);
+  if (memo->thin || (tiles && !tiny)) pair_depth(memo, &p, device, out.batches, call->sums ? a.batches : 1);
   if (tiles) share_tiles(memo, &p, device, out.batches, &t, call->sums, tiny);
   graft_status status = make_kernels(memo, device, call, &tensor, &t);
   if (status != GRAFT_OK) return status;

@@ -1,4 +1,4 @@
-/* Few rows times a matrix, on a CPU: each element of B is read once, as it lies, and long stretches of it at a time.
+/* Few rows times a matrix, on a CPU, after core/pairs.cl: each element of B is read once, as it lies, and long stretches of it at a time.
  * (panels.cl copies both first, which is worth it where an element is used often.) The parameters are those of panels.cl; partial, k_begin
  * and k_end say nothing here. A work-item takes p.panels_per_item vectors of columns. */
 #define THIN 8 /* rows, at most, of columns that lie side by side */
@@ -52,13 +52,23 @@ static void by_rows(__global const RAW(D) *a, __global const RAW(D) *b, product 
   }
 }
 
-/* Columns whose K lies side by side: GROUP of them against so many rows of A, along vectors. What is read serves for as many
- * products as a tile has rows or columns. */
+/* Columns whose K lies side by side: GROUP of them against so many rows of A, along vectors, of PAIRS (pairs.cl) of two
+ * numbers in each lane. What is read serves for as many products as a tile has rows or columns. */
 #define GROUP 4
+#ifdef PAIRS
+#define LOAD_ALONG(p) load_pairs(p)
+#else
+#define LOAD_ALONG(p) LOAD(D, __global, p)
+#define ONE_STEP(p, apart, has) LOAD_ONE(p)
+#endif
+#define ALONG (VEC * STEP_K)
 static __attribute__((noinline)) VT take(__global const RAW(D) *at, long stride, long n) {
-  if (stride == 1 && n >= VEC) return LOAD(D, __global, at);
+  if (stride == 1 && n >= ALONG) return LOAD_ALONG(at);
   CT lanes[VEC];
-  for (int j = 0; j < VEC; j++) lanes[j] = j < n ? LOAD_ONE(at + j * stride) : 0;
+  for (int j = 0; j < VEC; j++) {
+    const int first = j * STEP_K;
+    lanes[j] = first < n ? ONE_STEP(at + first * stride, stride, first + 1 < n) : 0;
+  }
   return VLOAD(lanes);
 }
 
@@ -85,15 +95,15 @@ static CT lanes_sum(VT v) {
       _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                              \
         _Pragma("unroll") for (int g = 0; g < GROUP; g++) sum[r][g] = (VT)0;                                          \
       }                                                                                                               \
-      for (; k < stop; k += VEC) {                                                                                    \
-        const bool whole = a_depth == 1 && k + VEC <= stop;                                                           \
+      for (; k < stop; k += ALONG) {                                                                                  \
+        const bool whole = a_depth == 1 && k + ALONG <= stop;                                                         \
         VT x[ROWS], y[GROUP];                                                                                         \
         _Pragma("unroll") for (int r = 0; r < ROWS; r++)                                                              \
-          x[r] = whole ? LOAD(D, __global, a + r * a_row + k) : take(a + r * a_row + k * a_depth, a_depth, stop - k); \
+          x[r] = whole ? LOAD_ALONG(a + r * a_row + k) : take(a + r * a_row + k * a_depth, a_depth, stop - k);        \
         _Pragma("unroll") for (int g = 0; g < GROUP; g++)                                                             \
-          y[g] = whole ? LOAD(D, __global, b[g] + k) : take(b[g] + k, 1, stop - k);                                   \
+          y[g] = whole ? LOAD_ALONG(b[g] + k) : take(b[g] + k, 1, stop - k);                                          \
         _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                            \
-          _Pragma("unroll") for (int g = 0; g < GROUP; g++) sum[r][g] = fma(x[r], y[g], sum[r][g]);                   \
+          _Pragma("unroll") for (int g = 0; g < GROUP; g++) sum[r][g] = ADD_PRODUCTS(x[r], y[g], sum[r][g]);          \
         }                                                                                                             \
       }                                                                                                               \
       _Pragma("unroll") for (int r = 0; r < ROWS; r++) {                                                              \
