@@ -142,6 +142,15 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
 #undef ANSWER
 }
 
+/* Whether the processor has AVX-512. */
+static bool this_permutes(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
 /* Whether the processor has AVX-512 VNNI, and the system keeps its registers. PoCL's devices are this processor. */
 static bool this_dots_bytes(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -234,7 +243,8 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
   device->nvidia_capability = nvidia_capability(id);
   bool pocl = is_pocl(id);
-  device->dots_bytes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_dots_bytes();
+  device->permutes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_permutes();
+  device->dots_bytes = device->permutes && this_dots_bytes();
   device->dots_bf16 = device->dots_bytes && this_dots_bf16();
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
   device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */

@@ -18,6 +18,7 @@ struct graft_device {
   bool is_cpu;                   /* long pieces of work for a few cores; else a work-item for each few elements */
   bool host_memory;              /* a processor, whose buffers lie in host memory, whatever kernels it runs */
   bool has_f64, exact_division;
+  bool permutes;        /* vpermps of 16 lanes may stand in kernels, as inline assembly */
   bool dots_bytes;      /* vpdpbusd may stand in kernels, as inline assembly */
   bool dots_bf16;       /* likewise vdpbf16ps, and it is twice as fast as an fma */
   cl_uint vector_width; /* f32 lanes worth naming in a kernel: 4, 8 or 16 */

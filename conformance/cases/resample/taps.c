@@ -190,6 +190,9 @@ static const cf_op cf_resample_ops[] = {
     CF_INFINITE("upsample_linear1d_backward", "m T[2,3,9]+^ [9] [2,3,5] true", "m T[2,3,17]+^ [17] [2,3,17] false"),
     CF_INFINITE("upsample_bilinear2d", "m T[2,3,5,5]+^ [9,9] true", "m T[2,3,5,9]+^ [9,9] true",
                 "m T[2,3,9,5]+^ [9,10] false", "m T[2,3,5,7]+^ [5,7] true", "m T[2,3,5,7] [5,7] false 1.1 1.1"),
+    /* Stretches of a row that a CPU makes apart, and in each so many elements at once. */
+    CF_PLANES("upsample_bilinear2d", CF_PROPAGATES(cf_l_linear), "m T[1,2,3,41] [4,300] false",
+              "m T[1,2,3,150] [4,520] true", "m T[1,2,3,90] [4,119] false"),
     CF_INFINITE("upsample_bilinear2d_backward", "m T[2,3,9,9]+^ [9,9] [2,3,5,9] true",
                 "m T[2,3,5,7]+^ [5,7] [2,3,5,7] false"),
     CF_INFINITE("upsample_trilinear3d", "m T[1,2,3,5,5]+^ [5,9,5] true", "m T[1,2,3,5,7]+^ [3,10,7] false"),

@@ -290,7 +290,8 @@ static graft_status make_kernel(memo *memo, graft_device *device, const operands
   lay(device, ocl_elements(call->to), n);
   ocl_text head = {0};
   ocl_head_types(&head, dtype, 1, local);
-  ocl_text_add(&head, "#define D %s\n#define WT %s\n", dtype->name, weight_type(dtype));
+  ocl_text_add(&head, "#define D %s\n#define WT %s\n%s", dtype->name, weight_type(dtype),
+               device->permutes && dtype->class == OCL_CLASS_FLOAT && dtype->bytes <= 4 ? "#define PERMUTES\n" : "");
   graft_status status = ocl_kernel_make(&memo->kernel, device, &head, "core/direct resample/resample", "resample");
   ocl_kernel_size(&memo->kernel, ocl_ceil_divide(n->units, n->per_item), local);
   return status == GRAFT_OK ? ocl_kernel_set(&memo->kernel, 1, &(ocl_argument)OCL_VALUE(*n)) : status;

@@ -103,9 +103,101 @@ static INLINED void sum_pairs(__global RAW(D) * to, const CT *lines, int low, __
   for (int j = 0; j < PAIRS; j++) PUT(to + j, sums[j]);
 }
 
+/* How the elements of a stretch come from the lines, once for all rows of a work-item: so many at a time from PAIRS numbers of
+ * the lines, by vpermps, where PERMUTES says that it may stand in a kernel; those left over one by one. */
+#ifdef PERMUTES
+typedef struct {
+  long at;    /* of the first element */
+  int number; /* of the first of the lines' numbers */
+  uint16 left, right;
+  float16 left_weights, right_weights;
+} permutation;
+
+typedef struct {
+  int permutations, singles;
+  permutation permutation[2 * STRETCH / PAIRS];
+  long single[STRETCH];
+} recipe;
+
+static float16 permuted(float16 v, uint16 places) {
+  float16 to;
+  __asm("vpermps %2, %1, %0" : "=v"(to) : "v"(places), "v"(v));
+  return to;
+}
+
+/* Whether the elements from c on can be made at once; then *p is how. */
+static int permutes(permutation *p, const taps *t, long c, int low) {
+  if (!are_pairs(t->first[2] + c)) return 0;
+  __global const int *indices = t->indices + t->first[2][c];
+  __global const WT *weights = t->weights + t->first[2][c];
+  int lowest = INT_MAX, highest = 0;
+  for (int k = 0; k < 2 * PAIRS; k++) lowest = min(lowest, indices[k]), highest = max(highest, indices[k]);
+  if (highest - lowest >= PAIRS) return 0;
+  uint places[2][PAIRS];
+  float by[2][PAIRS];
+  for (int k = 0; k < 2 * PAIRS; k++) {
+    places[k % 2][k / 2] = (uint)(indices[k] - lowest);
+    by[k % 2][k / 2] = weights[k];
+  }
+  p->at = c;
+  p->number = lowest - low;
+  p->left = vload16(0, places[0]);
+  p->right = vload16(0, places[1]);
+  p->left_weights = vload16(0, by[0]);
+  p->right_weights = vload16(0, by[1]);
+  return 1;
+}
+
+/* The last ones of a run of pairs may go with some before them, which are then made twice. */
+static void recipe_of(recipe *r, const taps *t, long c, long last, int low) {
+  const long begin = c;
+  r->permutations = r->singles = 0;
+  while (c < last) {
+    permutation *next = r->permutation + r->permutations;
+    long end = c;
+    while (end < last && end < c + PAIRS && t->first[2][end + 1] - t->first[2][end] == 2) end++;
+    if (end > c && end - PAIRS >= begin && permutes(next, t, end - PAIRS, low)) {
+      r->permutations++;
+      c = end;
+    } else if (end == c + PAIRS && permutes(next, t, c, low)) {
+      r->permutations++;
+      c = end;
+    } else {
+      r->single[r->singles++] = c++;
+    }
+  }
+}
+
+static INLINED void permute(__global RAW(D) * to, const CT *lines, const permutation *p) {
+  const float16 numbers = vload16(0, lines + p->number);
+  CT sums[PAIRS];
+  vstore16(ADD(permuted(numbers, p->left) * p->left_weights, permuted(numbers, p->right) * p->right_weights), 0, sums);
+#pragma unroll
+  for (int j = 0; j < PAIRS; j++) PUT(to + p->at + j, sums[j]);
+}
+#endif
+
+static CT sum_one(const CT *lines, const taps *t, long c, int low) {
+  int k = t->first[2][c];
+  const int end = t->first[2][c + 1];
+  CT sum = 0;
+  if (k < end) sum = lines[t->indices[k] - low] * t->weights[k];
+  for (k++; k < end; k++) sum = ADD(sum, lines[t->indices[k] - low] * t->weights[k]);
+  return sum;
+}
+
+#ifdef PERMUTES
+#define RECIPE , const recipe *recipe
+#define BY_RECIPE , &recipe
+#else
+#define RECIPE
+#define BY_RECIPE
+#endif
+
 static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from, long rows, long columns, const taps *t,
-                             int a0, int a1, int b0, int b1, long c, long last, int low, int reach) {
-  CT lines[REACH];
+                             int a0, int a1, int b0, int b1, long c, long last, int low, int reach RECIPE) {
+  CT lines[REACH + PAIRS];
+  for (int x = reach; x < reach + PAIRS; x++) lines[x] = 0; /* read, but never asked for */
   for (int i = a0; i < a1; i++) {
     for (int j = b0; j < b1; j++) {
       __global const RAW(D) *line = from + ((long)t->indices[i] * rows + t->indices[j]) * columns + low;
@@ -117,6 +209,10 @@ static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from,
       }
     }
   }
+#ifdef PERMUTES
+  for (int i = 0; i < recipe->permutations; i++) permute(to, lines, recipe->permutation + i);
+  for (int i = 0; i < recipe->singles; i++) PUT(to + recipe->single[i], sum_one(lines, t, recipe->single[i], low));
+#else
   __global const int *first = t->first[2];
   while (c < last) {
     if (c + PAIRS <= last && are_pairs(first + c)) {
@@ -124,14 +220,10 @@ static void row_in_two_steps(__global RAW(D) * to, __global const RAW(D) * from,
       c += PAIRS;
       continue;
     }
-    int k = first[c];
-    const int end = first[c + 1];
-    CT sum = 0;
-    if (k < end) sum = lines[t->indices[k] - low] * t->weights[k];
-    for (k++; k < end; k++) sum = ADD(sum, lines[t->indices[k] - low] * t->weights[k]);
-    PUT(to + c, sum);
+    PUT(to + c, sum_one(lines, t, c, low));
     c++;
   }
+#endif
 }
 
 /* So many elements that lie side by side on either side go at once. */
@@ -160,18 +252,58 @@ static void pick(__global RAW(D) * to, __global const RAW(D) * line, __global co
   for (; c < count; c++) to[c] = line[indices[c]];
 }
 
+/* Elements of a line that lie side by side on either side, in as long stretches as there are; all rows have the same. */
+#define RUNS_MOST 16
+typedef struct {
+  int count; /* 0: too many */
+  long at[RUNS_MOST], from[RUNS_MOST], elements[RUNS_MOST];
+} long_runs;
+
+static void find_runs(long_runs *r, __global const int *indices, long count) {
+  r->count = 0;
+  for (long c = 0; c < count;) {
+    long end = c + 1;
+    while (end < count && indices[end] == indices[end - 1] + 1) end++;
+    if (r->count == RUNS_MOST) {
+      r->count = 0;
+      return;
+    }
+    r->at[r->count] = c;
+    r->from[r->count] = indices[c];
+    r->elements[r->count++] = end - c;
+    c = end;
+  }
+}
+
+/* The last ones of a run go with some before them, if there are as many. */
+static void move_runs(__global RAW(D) * to, __global const RAW(D) * line, const long_runs *r) {
+  for (int i = 0; i < r->count; i++) {
+    __global RAW(D) *at = to + r->at[i];
+    __global const RAW(D) *from = line + r->from[i];
+    const long count = r->elements[i];
+    long k = 0;
+    for (; k + RUN <= count; k += RUN) copy_run(at + k, from + k);
+    if (k < count && count >= RUN) copy_run(at + count - RUN, from + count - RUN);
+    else for (; k < count; k++) at[k] = from[k];
+  }
+}
+
 /* Rows of single elements; one from the same line as the row before is copied from there. */
 static void move_rows(__global RAW(D) * out, __global const RAW(D) * in, const taps *t, numbers n) {
   const long size = TO(2);
   long before = -1;
+  long_runs runs;
+  find_runs(&runs, t->indices + t->first[2][0], size);
   EACH_UNIT(row) {
-    const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
-    const long line = (plane * FROM(0) + t->indices[t->first[0][a]]) * FROM(1) + t->indices[t->first[1][b]];
+    const long above = divided(row, TO(1)), plane = divided(above, TO(0)), b = row - above * TO(1);
+    const long a = above - plane * TO(0), line = (plane * FROM(0) + t->indices[t->first[0][a]]) * FROM(1) + t->indices[t->first[1][b]];
     __global RAW(D) *to = out + row * size;
     if (line == before) {
       long c = 0;
       for (; c + RUN <= size; c += RUN) copy_run(to + c, to - size + c);
       for (; c < size; c++) to[c] = to[c - size];
+    } else if (runs.count > 0) {
+      move_runs(to, in + line * FROM(2), &runs);
     } else {
       pick(to, in + line * FROM(2), t->indices + t->first[2][0], size);
     }
@@ -189,13 +321,18 @@ KERNEL resample(PLACE(out), PLACE(in), __global const int *table, numbers n) {
     const long last = min(c + STRETCH, TO(2));
     int low;
     const int reach = reach_of(&t, c, last, &low);
+#ifdef PERMUTES
+    recipe recipe;
+    if (reach > 0) recipe_of(&recipe, &t, c, last, low);
+#endif
     EACH_UNIT(row) {
-      const long b = row % TO(1), a = row / TO(1) % TO(0), plane = row / TO(1) / TO(0);
+      const long above = divided(row, TO(1)), plane = divided(above, TO(0)), b = row - above * TO(1);
+      const long a = above - plane * TO(0);
       __global const RAW(D) *from = ELEMENTS(in) + plane * FROM(0) * FROM(1) * FROM(2);
       __global RAW(D) *to = ELEMENTS(out) + row * TO(2);
       const int a0 = t.first[0][a], a1 = t.first[0][a + 1], b0 = t.first[1][b], b1 = t.first[1][b + 1];
       if (reach > 0 && a1 > a0 && b1 > b0 && (a1 - a0) * (b1 - b0) <= LINES) {
-        row_in_two_steps(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last, low, reach);
+        row_in_two_steps(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last, low, reach BY_RECIPE);
         continue;
       }
       row_of_sums(to, from, FROM(1), FROM(2), &t, a0, a1, b0, b1, c, last);
