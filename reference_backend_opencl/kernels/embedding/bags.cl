@@ -100,12 +100,25 @@ static VT row_at(__global const RAW(D) * weight, __global const RAW(D) * scale, 
 #endif
 }
 
+/* Asks for the row that comes ROWS_AHEAD later, maybe in a later bag: rows lie anywhere, and no processor guesses where the
+ * next one is. `left` indices are there from this one on. */
+#define ROWS_AHEAD 16
+#define LINE_BYTES 64
+static INLINED void row_ahead(__global const RAW(D) * rows, const int vectors, __global const long *index, long left, long width,
+                              long table) {
+#ifdef LIB_PREFETCH
+  __global const RAW(D) *row = rows + clamp(index[min((long)ROWS_AHEAD, left - 1)], 0L, max(table - 1, 0L)) * width;
+#pragma unroll
+  for (int b = 0; b < vectors * VEC; b += LINE_BYTES / sizeof(RAW(D))) PREFETCH(row + b);
+#endif
+}
+
 /* Sums so many vectors of the rows of a bag: in blocks, and these in stretches, as SUM of lines.cl does. */
 #define BLOCK 64L
 #define STRETCH (64 * BLOCK)
 static INLINED void add_rows(VT total[WIDE], const int vectors, int lanes, __global const RAW(D) * rows,
-                             __global const RAW(D) * scale, __global const long *index, long size, long width, long table,
-                             long padding, __global long *faults) {
+                             __global const RAW(D) * scale, __global const long *index, long size, long left, long width,
+                             long table, long padding, __global long *faults) {
   for (int w = 0; w < vectors; w++) total[w] = (VT)0;
   for (long stretch = 0; stretch < size; stretch += STRETCH) {
     VT blocks[WIDE];
@@ -114,6 +127,7 @@ static INLINED void add_rows(VT total[WIDE], const int vectors, int lanes, __glo
       VT part[WIDE];
       for (int w = 0; w < vectors; w++) part[w] = (VT)0;
       for (long k = block; k < min(block + BLOCK, size); k++) {
+        row_ahead(rows, vectors, index + k, left - k, width, table);
         if (!counts(index[k], table, padding, faults)) continue;
         __global const RAW(D) *row = rows + index[k] * width;
 #pragma unroll
@@ -142,13 +156,13 @@ KERNEL bags(PLACE(out), PLACE(largest), PLACE(weight), PLACE(indices), PLACE(off
 #endif
     VT total[WIDE];
     if (WIDTH - c >= WIDE * VEC) {
-      add_rows(total, WIDE, VEC, rows + c, scale, index, s.end - s.begin, WIDTH, TABLE, PADDING, faults);
+      add_rows(total, WIDE, VEC, rows + c, scale, index, s.end - s.begin, COUNT - s.begin, WIDTH, TABLE, PADDING, faults);
       for (int w = 0; w < WIDE; w++) put_value(to + c + w * VEC, FINISH(total[w]), VEC);
       continue;
     }
     for (; c < WIDTH; c += VEC) {
       int lanes = (int)min((long)VEC, WIDTH - c);
-      add_rows(total, 1, lanes, rows + c, scale, index, s.end - s.begin, WIDTH, TABLE, PADDING, faults);
+      add_rows(total, 1, lanes, rows + c, scale, index, s.end - s.begin, COUNT - s.begin, WIDTH, TABLE, PADDING, faults);
       put_value(to + c, FINISH(total[0]), lanes);
     }
   }

@@ -35,8 +35,9 @@ KERNEL pad(PLACE(out), CONST_PLACE(in), RAW(D) value, pad_space shape) {
     place[d] = outer % shape.count[d];
     outer /= shape.count[d];
   }
+  long row = first / shape.count[0];
   for (long chunk = first; chunk < last; chunk++) {
-    const long row = chunk / shape.count[0], begin = place[0] * shape.chunk, end = min(begin + shape.chunk, shape.row);
+    const long begin = place[0] * shape.chunk, end = min(begin + shape.chunk, shape.row);
     long row_in = 0, rows_in = 1;
     bool is_inside = true, carry = true;
     for (int d = 1; d < RANK; d++) {
@@ -56,5 +57,6 @@ KERNEL pad(PLACE(out), CONST_PLACE(in), RAW(D) value, pad_space shape) {
       carry = place[d] == shape.count[d];
       place[d] = carry ? 0 : place[d];
     }
+    row += place[0] == 0;
   }
 }
