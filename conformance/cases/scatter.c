@@ -60,7 +60,8 @@ static const cf_op cf_scatter_ops[] = {
      * longer than a block; and so many side by side that cores share them out in stretches, the last one shorter. */
     {"aten::scatter_add",
      CF_TEXTS("m T[129,5] 0 i64[9001,5]<129 T[9001,5]", "m T[129,50] 0 i64[517,50]<129 T[517,50]",
-              "m T[5,3001] 1 i64[3,1001]<3001 T[3,1001]", "m T[5001] 0 i64[9001]<5001 T[9001]"),
+              "m T[5,3001] 1 i64[3,1001]<3001 T[3,1001]", "m T[5001] 0 i64[9001]<5001 T[9001]",
+              "m T[129,71] 0 i64[517,71]<129 T[517,71]"),
      CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(I64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::index_put",
      CF_TEXTS("s T[33,17] {i64[5]<33!} T[5,17]", "m T[13,17,3] {_;i64[5]<17!} T[13,5,3]", "m T[33] {i64[3]<33!} T[]",

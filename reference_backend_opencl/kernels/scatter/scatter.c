@@ -43,14 +43,18 @@ static int64_t cut(const graft_device *device, const ocl_indexed *call, const oc
   for (int k = 0; k < call->indices; k++) range *= call->bound[k];
   int64_t width = device->is_cpu ? 4096 : vec;
   if (device->is_cpu && !spaces->rows) {
-    enum { NARROWEST = 16, WIDEST = 1024 }; /* a cache line of f32: narrower ones would go to and fro between cores */
+    /* A cache line of f32: narrower ones would go to and fro between cores. And what a processor still reads ahead of
+     * where lines are apart, where that leaves each core one. */
+    enum { NARROWEST = 16, READ_AHEAD = 32, WIDEST = 1024 };
     const int64_t share = ocl_ceil_divide(size * rows, items);
+    const int64_t narrowest = size / READ_AHEAD * rows >= (int64_t)device->compute_units ? READ_AHEAD : NARROWEST;
     const bool along_memory = spaces->free.stride[OCL_PICKED][0] == 1; /* else a scan each */
-    width = !along_memory ? 1 : share > WIDEST ? WIDEST : share < NARROWEST ? NARROWEST : share;
+    width = !along_memory ? 1 : share > WIDEST ? WIDEST : share < narrowest ? narrowest : share;
   }
   if (width > size) width = size;
   int64_t per_row = ocl_ceil_divide(size, width), units = per_row * rows, parts = 1;
-  if (units < items && spaces->scans > 64) {
+  const bool balanced = device->is_cpu && units > 0 && units % (int64_t)device->compute_units == 0; /* one each, say */
+  if (units < items && !balanced && spaces->scans > 64) {
     parts = ocl_ceil_divide(items, units);
     if (parts > range) parts = range > 0 ? range : 1;
     if (device->is_cpu && parts > 4 * items) parts = 4 * items;
