@@ -186,6 +186,7 @@ static const liar liar_cases[] = {
     {"groups_wrong", "group.run", "the buffer of its output", 0},
     {"groups_silent", "group.run", "the buffer of its output", 0},
     {"groups_wide", "group.run", "the buffer of its output", 0},
+    {"groups_over", "group.run", "calls in place, their buffer", 0},
     {"groups_refuses", "group.run", "expected OK, got UNIMPLEMENTED", 0},
     {"groups_kept", "group.run", "expected OK, got INTERNAL", 0},
     {"groups_destroyed", "group.destroy", "the buffer of its output", 0},

@@ -163,6 +163,7 @@ typedef struct compiled {
   chain c;
   graft_graph_group group;
   graft_executable *executable;
+  bool in_place; /* the output may lie over the input */
 } compiled;
 
 static void compile(ck_session *s, const graft_graph_api *api, compiled *made, uint32_t count) {
@@ -189,6 +190,7 @@ static void compile(ck_session *s, const graft_graph_api *api, compiled *made, u
   ck_is(status, GRAFT_OK);
   if (!answer.executable) ck_fail("it answered OK and gave no executable");
   made->executable = answer.executable;
+  made->in_place = answer.in_place & 1;
 }
 
 static graft_tensor_desc bound(const graft_tensor_desc *desc, graft_buffer *buffer, uint64_t offset) {
@@ -204,11 +206,26 @@ static uint64_t offset_of(ck_session *s) {
   return (ZONE + alignment - 1) / alignment * alignment;
 }
 
+/* From one buffer to another one, or over what is in it. */
+static void run_between(ck_session *s, const graft_graph_api *api, const compiled *made, graft_stream *stream,
+                        graft_buffer *from, graft_buffer *to) {
+  const uint64_t offset = offset_of(s);
+  const graft_tensor_desc in = bound(made->group.inputs[0], from, offset),
+                          out = bound(made->group.outputs[0], to, offset);
+  const graft_tensor_desc *inputs[] = {&in}, *outputs[] = {&out};
+  const graft_graph_run_args args = {sizeof args, inputs, outputs, NULL};
+  const graft_exec exec = exec_of(s, stream);
+  CK_CALL(GRAFT_OK, api->run(&exec, made->executable, &args), "run of a chain of %u calls%s", made->c.count,
+          from == to ? " in place" : "");
+  ck_synchronize(s, stream);
+}
+
 static void run(ck_session *s, const graft_graph_api *api, const compiled *made, graft_stream *stream, unsigned seed) {
   const uint64_t offset = offset_of(s), bytes = (offset + BYTES + ZONE + 4095) / 4096 * 4096;
-  unsigned char *before = ck_alloc(bytes), *expected = ck_alloc(bytes), *got = ck_alloc(bytes);
+  unsigned char *before = ck_alloc(bytes), *expected = ck_alloc(bytes), *over = ck_alloc(bytes), *got = ck_alloc(bytes);
   graft_buffer *from = ck_buffer(s, bytes), *to = ck_buffer(s, bytes);
   ck_pattern(before, bytes, seed);
+  memcpy(over, before, bytes);
   memset(expected, 0x5a, bytes);
   ck_write(s, stream, to, 0, expected, bytes);
   for (uint32_t i = 0; i < ELEMENTS; i++) {
@@ -217,19 +234,18 @@ static void run(ck_session *s, const graft_graph_api *api, const compiled *made,
     for (uint32_t n = 0; n < made->c.count; n++) result = made->c.of(result);
     memcpy(before + offset + i * sizeof value, &value, sizeof value);
     memcpy(expected + offset + i * sizeof value, &result, sizeof value);
+    memcpy(over + offset + i * sizeof value, &result, sizeof value);
   }
   ck_write(s, stream, from, 0, before, bytes);
-  const graft_tensor_desc in = bound(made->group.inputs[0], from, offset),
-                          out = bound(made->group.outputs[0], to, offset);
-  const graft_tensor_desc *inputs[] = {&in}, *outputs[] = {&out};
-  const graft_graph_run_args args = {sizeof args, inputs, outputs, NULL};
-  const graft_exec exec = exec_of(s, stream);
-  CK_CALL(GRAFT_OK, api->run(&exec, made->executable, &args), "run of a chain of %u calls", made->c.count);
-  ck_synchronize(s, stream);
+  run_between(s, api, made, stream, from, to);
   ck_read(s, stream, to, 0, got, bytes);
   ck_same(got, expected, bytes, "after a run of a chain of %u calls, the buffer of its output", made->c.count);
   ck_read(s, stream, from, 0, got, bytes);
   ck_same(got, before, bytes, "after a run of a chain of %u calls, the buffer of its input", made->c.count);
+  if (!made->in_place) return;
+  run_between(s, api, made, stream, from, from);
+  ck_read(s, stream, from, 0, got, bytes);
+  ck_same(got, over, bytes, "after a run of a chain of %u calls in place, their buffer", made->c.count);
 }
 
 static void destroy(const graft_graph_api *api, compiled *made) {

@@ -119,15 +119,12 @@ static void let_give(graft_graph_exec *e, gr_step *step) {
   }
 }
 
-/* Whether the operand's memory may become that of the node's one result: all that this buffer is read for ends here,
- * and each element is read where it is written. */
+/* Whether each element of the operand is read where that of the node's one result is written, and all that its buffer
+ * is read for ends here. */
 static bool may_take_over(const graft_graph_exec *e, uint32_t n, uint32_t operand) {
   const gr_node *node = e->graph->nodes[n];
   const gr_view *from = &node->operands[operand].view, *to = &node->results[0].view;
-  if (from->buffer == GR_NONE || node->operands[operand].written) return false;
-  const gr_place *place = &e->places[from->buffer];
-  if (place->memory != GR_ARENA || place->last != n || e->graph->buffers[from->buffer].bytes == 0) return false;
-  if (e->graph->buffers[from->buffer].bytes != e->graph->buffers[to->buffer].bytes) return false;
+  if (node->operands[operand].written || !gr_may_lie_over(e, from->buffer, to->buffer, n)) return false;
   gr_view same = *from;
   same.buffer = to->buffer;
   if (!gr_same_view(&same, to)) return false;
@@ -138,34 +135,36 @@ static bool may_take_over(const graft_graph_exec *e, uint32_t n, uint32_t operan
   return true;
 }
 
-/* An elementwise node writes over an operand that nobody looks at any more, where its slot takes that. */
+/* The node's plan with its result over what buffer `from` is, where a slot takes that; else NULL. */
+static graft_status find_over(planning *p, uint32_t n, uint32_t from, dsp_plan **over) {
+  const uint32_t to = p->e->graph->nodes[n]->results[0].view.buffer;
+  graft_storage *own = p->frame->storages[to];
+  *over = NULL;
+  graft_status status = gr_frame_bind(p->e, p->frame, to, p->frame->storages[from], 0);
+  if (!status) status = find(p, n, true, over);
+  if (status) return status;
+  if (gr_is_slot(*over) && (*over)->simple) return GRAFT_OK;
+  dsp_plan_release(*over);
+  *over = NULL;
+  return gr_frame_bind(p->e, p->frame, to, own, 0);
+}
+
+/* A node writes over an operand that nobody looks at any more, where its slot takes that. */
 static graft_status try_in_place(planning *p, uint32_t n) {
-  graft_graph_exec *e = p->e;
-  gr_step *step = &e->steps[n];
+  gr_step *step = &p->e->steps[n];
   const gr_node *node = step->node;
   const op_def *def = op_def_of(node->schema->id);
-  if (!def || !(def->flags & OP_ELEMENTWISE) || node->nresults != 1 || node->results[0].given) return GRAFT_OK;
+  if (!def || !(def->flags & (OP_ELEMENTWISE | OP_BY_LINES)) || node->nresults != 1 || node->results[0].given)
+    return GRAFT_OK;
   const uint32_t to = node->results[0].view.buffer;
-  if (to == GR_NONE || e->places[to].memory != GR_ARENA || e->places[to].first != n) return GRAFT_OK;
-  for (uint32_t i = 0; i < node->noperands; i++) {
-    if (!may_take_over(e, n, i)) continue;
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < node->noperands && !step->over && !status; i++) {
+    if (!may_take_over(p->e, n, i)) continue;
     const uint32_t from = node->operands[i].view.buffer;
-    graft_storage *own = p->frame->storages[to];
-    dsp_plan *plan = NULL;
-    graft_status status = gr_frame_bind(e, p->frame, to, p->frame->storages[from], 0);
-    if (!status) status = find(p, n, true, &plan);
-    if (status) return status;
-    if (gr_is_slot(plan) && plan->simple) {
-      dsp_plan_release(step->plan);
-      step->plan = plan;
-      e->places[to].same_as = from;
-      return GRAFT_OK;
-    }
-    dsp_plan_release(plan);
-    status = gr_frame_bind(e, p->frame, to, own, 0);
-    if (status) return status;
+    status = find_over(p, n, from, &step->over);
+    if (step->over) p->e->places[to].same_as = from;
   }
-  return GRAFT_OK;
+  return status;
 }
 
 static graft_status plan_step(planning *p, uint32_t n) {
@@ -209,6 +208,7 @@ static graft_status finish_steps(planning *p) {
     if (step->group != GR_NONE || !step->plan) continue;
     if (gr_is_slot(step->plan) && e->passes & GR_PASS_INPLACE) status = try_in_place(p, n);
     if (!status) status = gr_node_error(dsp_prepare(step->plan), n);
+    if (!status && step->over) status = gr_node_error(dsp_prepare(step->over), n);
   }
   return status;
 }
@@ -237,11 +237,6 @@ static graft_status find_plans(graft_graph_exec *e, uint32_t *asked, graft_statu
 }
 
 /* --- memory --- */
-
-/* An arena is there for a whole run, and so is a donor until the last value in it is read: a large value for which
- * there would be one takes less where it comes from the allocator by itself and goes back when nobody reads it any
- * more. That costs the host nothing beside what is done with so many bytes. */
-enum { LARGE_BYTES = 1 << 20 };
 
 static uint32_t root_of(const graft_graph_exec *e, uint32_t buffer) {
   while (e->places[buffer].same_as != GR_NONE) buffer = e->places[buffer].same_as;
@@ -278,7 +273,7 @@ static int compare_givers(const void *a, const void *b) {
 static bool may_give(const graft_graph_exec *e, uint32_t buffer) {
   const gr_buffer *b = &e->graph->buffers[buffer];
   const gr_place *place = &e->places[buffer];
-  return b->donated && b->bytes && b->bytes < LARGE_BYTES && !b->on_host && place->memory == GR_BOUND &&
+  return b->donated && b->bytes && b->bytes < GR_LARGE_BYTES && !b->on_host && place->memory == GR_BOUND &&
          place->first != GR_NONE && !place->is_output && !place->written;
 }
 
@@ -346,7 +341,7 @@ static graft_status plan_arenas(graft_graph_exec *e) {
 static graft_status place_values(graft_graph_exec *e) {
   const bool plans = e->passes & GR_PASS_MEMORY;
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
-    const bool large = e->graph->buffers[i].bytes >= LARGE_BYTES;
+    const bool large = e->graph->buffers[i].bytes >= GR_LARGE_BYTES;
     if (e->places[i].memory == GR_ARENA && (large || !plans)) e->places[i].memory = GR_OWN;
   }
   return plans ? plan_arenas(e) : GRAFT_OK;
@@ -446,6 +441,7 @@ void graft_graph_exec_destroy(graft_graph_exec *e) {
   }
   for (uint32_t n = 0; e->steps && n < e->graph->nnodes; n++) {
     dsp_plan_release(e->steps[n].plan);
+    dsp_plan_release(e->steps[n].over);
     dsp_plan_release(e->steps[n].conversion);
   }
   graft_graph_destroy(e->graph);

@@ -24,7 +24,8 @@ typedef struct gr_place {
   uint32_t first, last; /* moments, see gr_moment; first GR_NONE: no node uses it */
   uint32_t input;       /* of GR_BOUND */
   uint32_t donor;       /* of GR_BOUND: the arena that its memory becomes, see graft_graph_exec; GR_NONE: none */
-  uint32_t same_as;     /* the buffer whose memory it takes over, which ends where this begins; GR_NONE: its own */
+  uint32_t same_as;     /* the buffer whose memory it takes over, which ends where this begins; of a large one, if it
+                           can be had in a run; GR_NONE: its own */
   gr_spot spot;         /* of GR_ARENA */
   uint32_t first_cell;  /* of the chain of its cells; GR_NONE: none */
 } gr_place;
@@ -39,6 +40,7 @@ typedef struct gr_cell {
 typedef struct gr_step {
   const gr_node *node;
   dsp_plan *plan;                                  /* NULL: a copy */
+  dsp_plan *over;                                  /* where its result lies over an operand, see lay_over.c; or NULL */
   dsp_plan *conversion;                            /* of a copy: as a slot would make it; NULL: not looked for */
   graft_value *args;                               /* in full, without tensors */
   uint32_t *operands;                              /* cells; GR_NONE: absent */
@@ -158,6 +160,17 @@ graft_status gr_compile_with(const graft_graph *graph, const gr_exec_choice *cho
 graft_status gr_compile_fixed(const graft_graph *graph, graft_graph_exec *exec);
 /* Gives it a graph of its own, on its device. */
 graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *exec);
+
+/* --- lay_over.c --- */
+/* An arena is there for a whole run, and so is a donor until the last value in it is read: a large value, of so many
+ * bytes, takes less where it comes from the allocator by itself and goes back when nobody reads it any more. That costs
+ * the host nothing beside what is done with so many bytes. */
+enum { GR_LARGE_BYTES = 1 << 20 };
+/* Whether the value of buffer `to`, which begins at this moment, may have the memory of `from`, which is read there for
+ * the last time, as far as both have as many bytes; which elements are read where the caller looks. */
+bool gr_may_lie_over(const graft_graph_exec *exec, uint32_t from, uint32_t to, uint32_t moment);
+/* Outputs of a compiled group over its inputs. in_place: see graft_graph_compiled. */
+void gr_lay_group_over(graft_graph_exec *exec, const gr_group *group, uint64_t in_place);
 
 /* --- bind.c --- */
 /* Where an input lies: on the device, or in host memory. */

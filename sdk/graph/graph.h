@@ -3,8 +3,8 @@
  * - record.c: calls come in; constants.c: tensors with memory; ports.c: inputs and outputs; input_values.c: what inputs
  * begin with; graph.c: what holds them
  * - passes.c: which passes run; pass_*.c: one each; uses.c: what they ask of a graph
- * - compile.c: a graph for one device, its plans and places; spans.c: when buffers are used; plan_memory.c: where
- * values lie, a pure function
+ * - compile.c: a graph for one device, its plans and places; spans.c: when buffers are used; lay_over.c: values over
+ * others that end there; plan_memory.c: where values lie, a pure function
  * - groups.c: nodes that the plugin compiles to one program; group_nodes.c: nodes as it sees them; group_order.c: an
  *   order in which those of a group follow each other
  * - run.c: a run; frame.c: the tensors and arguments that one needs (exec.h)

@@ -152,7 +152,7 @@ static graft_status list_draws(const grouping *g, gr_group *group) {
   return GRAFT_OK;
 }
 
-static graft_status compile_group(grouping *g, gr_group *group) {
+static graft_status compile_group(grouping *g, gr_group *group, uint64_t *in_place) {
   graft_graph_exec *e = g->e;
   graft_status status = list_descs(g, group);
   if (!status) status = list_draws(g, group);
@@ -169,6 +169,7 @@ static graft_status compile_group(grouping *g, gr_group *group) {
   status = dsp_compile_group(e->device, e->api, shown, &compiled);
   group->executable = status ? NULL : compiled.executable;
   group->unaligned = compiled.flags & GRAFT_EXECUTABLE_UNALIGNED;
+  *in_place = compiled.in_place;
   return status == GRAFT_UNIMPLEMENTED ? status : gr_group_error(status, group->first, group->end - 1);
 }
 
@@ -185,9 +186,11 @@ static graft_status make_group(grouping *g, uint32_t first, uint32_t end) {
   if (status) return status;
   gr_group *group = &e->groups[e->ngroups - 1];
   gr_find_spans(e);
-  status = compile_group(g, group);
+  uint64_t in_place = 0;
+  status = compile_group(g, group, &in_place);
   if (!status) {
     leave_out_memory(e, group);
+    gr_lay_group_over(e, group, in_place);
     e->ndescs += group->ninputs + group->noutputs;
     e->ndraws += group->ndraws;
     return GRAFT_OK;

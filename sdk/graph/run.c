@@ -194,19 +194,40 @@ static void drop_all(running *r) {
   for (uint32_t i = 0; i < r->e->narenas; i++) drop_arena(r, i);
 }
 
-/* The memory of an input that is read no more becomes the run's, if nobody else can see it: it is in no other hands and
- * of this stream alone. What a capture reads it will read again. */
+/* Whether nobody else can see the memory of an input: it was handed over, is in no other hands and of this stream
+ * alone. What a capture reads it will read again. */
+static bool is_its_own(const running *r, uint32_t buffer) {
+  const graft_storage *storage = r->frame->storages[buffer];
+  if (!r->frame->handed[buffer] || !storage->block || dsp_capture_of(r->e->device)) return false;
+  if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1) return false;
+  return mem_is_of_stream(storage->block, graft_stream_current(r->e->device));
+}
+
+/* The memory of an input that is read no more becomes the run's. */
 static void take_over(running *r, uint32_t buffer) {
   graft_storage *storage = r->frame->storages[buffer];
-  const graft_graph_exec *e = r->e;
-  const uint32_t donor = e->places[buffer].donor;
-  if (!r->frame->handed[buffer] || !storage->block || dsp_capture_of(e->device)) return;
-  if (atomic_load_explicit(&storage->refs, memory_order_acquire) != 1 || storage->bytes < e->arena_bytes[donor]) return;
-  if (!mem_is_of_stream(storage->block, graft_stream_current(e->device))) return;
+  const uint32_t donor = r->e->places[buffer].donor;
+  if (!is_its_own(r, buffer) || storage->bytes < r->e->arena_bytes[donor]) return;
   tns_storage_expose(storage);
   r->frame->arenas[donor] = storage;
   r->frame->storages[buffer] = NULL;
   r->frame->handed[buffer] = false;
+}
+
+/* Whether a large value can be had over the one that ends where it begins. An output is all of its memory. */
+static bool may_lie_over(const running *r, uint32_t buffer) {
+  const gr_place *place = &r->e->places[buffer];
+  if (place->same_as == GR_NONE || place->memory == GR_ARENA) return false;
+  const graft_storage *storage = r->frame->storages[place->same_as];
+  if (!storage || r->frame->bases[place->same_as]) return false;
+  if (place->is_output && storage->bytes != r->e->graph->buffers[buffer].bytes) return false;
+  return r->e->places[place->same_as].memory != GR_BOUND || is_its_own(r, place->same_as);
+}
+
+static graft_status lie_over(running *r, uint32_t buffer) {
+  graft_storage *storage = r->frame->storages[r->e->places[buffer].same_as];
+  tns_storage_retain(storage);
+  return gr_frame_bind(r->e, r->frame, buffer, storage, 0);
 }
 
 /* What was handed over and nobody reads. */
@@ -224,6 +245,7 @@ static graft_status open_buffer(running *r, const gr_view *view) {
   if (view->buffer == GR_NONE || r->frame->storages[view->buffer]) return GRAFT_OK;
   const gr_memory memory = r->e->places[view->buffer].memory;
   if (memory == GR_ARENA) return bind_donated(r, view->buffer);
+  if (may_lie_over(r, view->buffer)) return lie_over(r, view->buffer);
   return memory == GR_OWN || memory == GR_INSIDE ? own_memory(r, view->buffer) : GRAFT_OK;
 }
 
@@ -302,6 +324,15 @@ static graft_status run_unaligned(const gr_step *step, const graft_value *args, 
   return status;
 }
 
+/* The plan that holds where its result lies. */
+static dsp_plan *plan_of(const running *r, const gr_step *step) {
+  if (!step->over) return step->plan;
+  const uint32_t to = step->node->results[0].view.buffer, from = r->e->places[to].same_as;
+  const bool is_over =
+      r->frame->storages[to] == r->frame->storages[from] && r->frame->bases[to] == r->frame->bases[from];
+  return is_over ? step->over : step->plan;
+}
+
 static graft_status run_step(running *r, uint32_t n) {
   const gr_step *step = &r->e->steps[n];
   graft_tensor **outs = r->frame->results + step->first_result;
@@ -314,7 +345,7 @@ static graft_status run_step(running *r, uint32_t n) {
   if (!step->plan)
     status = run_copy(r, step, outs);
   else
-    status = r->unaligned ? run_unaligned(step, args, outs) : dsp_run_plan(step->plan, args, outs, &taken);
+    status = r->unaligned ? run_unaligned(step, args, outs) : dsp_run_plan(plan_of(r, step), args, outs, &taken);
   if (!status) status = take_results(r, step, outs);
   if (!status) close_moment(r, n);
   return status;

@@ -3,15 +3,17 @@
  *
  * Options: groups=runs (the default): calls that follow each other are one group; groups=spread: a third of the calls,
  * picked by number, is left out, and groups go around them; groups=refused: as runs, but compile refuses all;
- * groups=first: as runs, of version 1 of the extension, which is shown no call that draws. And one
- * lie each: groups=beyond, groups=circle, groups=stolen, groups=both (two groups need each other), groups=unrun,
- * groups=empty (OK without executable), groups=failing, groups=short (a table that ends early). */
+ * groups=first: as runs, of version 1 of the extension, which is shown no call that draws; groups=over: as runs, of
+ * which the output may lie over an input where that is so. And one lie each: groups=beyond, groups=circle,
+ * groups=stolen, groups=both (two groups need each other), groups=unrun, groups=empty (OK without executable),
+ * groups=failing, groups=short (a table that ends early). */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "groups.h"
+#include "ops/core/op.h"
 #include "ops/core/ref.h"
 #include "reference/reference.h"
 
@@ -148,6 +150,13 @@ static void add_inside(graft_executable *e, const graft_tensor_desc *desc) {
   if (reach(desc) > e->inside[i].bytes) e->inside[i].bytes = reach(desc);
 }
 
+/* Whether nothing with memory is written before the last call, which reads each element where it writes. */
+static bool writes_last(const graft_graph_group *group) {
+  const graft_graph_node *last = group->nodes[group->node_count - 1];
+  const bool writes = group->output_count == 1 && last->write_count == 1 && last->writes[0] == group->outputs[0];
+  return writes && op_def_of(last->args->op_id)->flags & OP_ELEMENTWISE;
+}
+
 static graft_status compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
   if (exec->stream || is_mode("refused")) return exec->stream ? GRAFT_INVALID_ARGUMENT : GRAFT_UNIMPLEMENTED;
   if (is_mode("empty")) return GRAFT_OK;
@@ -168,6 +177,8 @@ static graft_status compile(const graft_exec *exec, const graft_graph_group *gro
   seen.outputs = group->output_count;
   seen.inside = e->ninside;
   compiled->executable = e;
+  if (is_mode("over")) compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
+  if (is_mode("over") && writes_last(group)) compiled->in_place = UINT64_MAX;
   return GRAFT_OK;
 }
 

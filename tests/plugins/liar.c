@@ -506,7 +506,8 @@ static const struct {
     {" custom_no_slot custom_no_schema custom_no_row custom_taken custom_long_name custom_dtype custom_dims "
      "custom_size custom_huge custom_status custom_gradient_shape custom_many ",
      custom_lie},
-    {" groups_beyond groups_overrun groups_drift groups_stolen groups_circle groups_part groups_no_run groups_empty "
+    {" groups_beyond groups_over groups_overrun groups_drift groups_stolen groups_circle groups_part groups_no_run "
+     "groups_empty "
      "groups_kept groups_destroyed groups_wrong groups_silent groups_wide groups_refuses ",
      groups_lie},
     {" capture_stays capture_runs capture_short capture_nothing capture_once capture_late capture_turned capture_part "

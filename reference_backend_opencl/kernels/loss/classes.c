@@ -118,6 +118,11 @@ graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group
   return status;
 }
 
+/* What has an element for each of the result is read a vector at a time, before the result is written there. */
+uint64_t ocl_classes_in_place(const ocl_classes *classes) {
+  return UINT64_C(1) << classes->inputs[LOGARITHM];
+}
+
 graft_status ocl_classes_run(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args) {
   const graft_tensor_desc *reads[READS];
   cl_mem faults;

@@ -12,6 +12,8 @@ bool ocl_classes_match(const graft_exec *exec, const graft_graph_node *early, co
 typedef struct ocl_classes ocl_classes;
 /* UNIMPLEMENTED: the group is no such two. */
 graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group *group, ocl_classes **made);
+/* As graft_graph_compiled has it. */
+uint64_t ocl_classes_in_place(const ocl_classes *classes);
 graft_status ocl_classes_run(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args);
 void ocl_classes_destroy(ocl_classes *classes);
 

@@ -455,10 +455,36 @@ static graft_status compile_chain(const graft_exec *exec, const graft_graph_grou
   return hand_over(made, made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY, compiled);
 }
 
+/* An older host has not asked. */
+static void say_in_place(graft_graph_compiled *compiled, uint64_t in_place) {
+  if (compiled->struct_size >= GRAFT_SIZE_TO(graft_graph_compiled, in_place)) compiled->in_place = in_place;
+}
+
 static graft_status compile_classes(const graft_exec *exec, const graft_graph_group *group,
                                     graft_graph_compiled *compiled) {
   graft_executable *made = calloc(1, sizeof *made);
-  return hand_over(made, made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY, compiled);
+  graft_status status = made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY;
+  const uint64_t in_place = status == GRAFT_OK ? ocl_classes_in_place(made->classes) : 0;
+  status = hand_over(made, status, compiled);
+  if (status == GRAFT_OK) say_in_place(compiled, in_place);
+  return status;
+}
+
+/* Inputs that an output may lie over. A work-item has read all that it needs of a vector before it writes there; of a
+ * line it reads vectors again in each phase, the last one included. */
+static uint64_t in_place_of(const compiling *c) {
+  const ocl_fused_kernel *k = &c->kernel;
+  enum { BITS = 64 };
+  uint64_t bits = 0;
+  if (k->space.product || ocl_fused_has_teams(k)) return 0;
+  for (int i = 0; i < k->noutputs && k->space.reduced; i++) {
+    if (k->outputs[i].view.whole && k->output_phase[i] + 1 < k->nphases) return 0;
+  }
+  for (int i = 0; i < k->ninputs; i++) {
+    const int input = c->made->inputs[i];
+    if (input >= 0 && input < BITS) bits |= UINT64_C(1) << input;
+  }
+  return bits;
 }
 
 static graft_status compile_fused(const graft_exec *exec, const graft_graph_group *group,
@@ -475,9 +501,11 @@ static graft_status compile_fused(const graft_exec *exec, const graft_graph_grou
     made->ninputs = c->kernel.ninputs;
     if (status == GRAFT_OK) status = c->kernel.space.product ? make_followed(c) : make_kernel(c);
   }
+  const uint64_t in_place = status == GRAFT_OK ? in_place_of(c) : 0;
   free(c);
   if (status == GRAFT_OK) {
     compiled->executable = made;
+    say_in_place(compiled, in_place);
     compiled->flags = ocl_followed_asks(&made->followed) ? 0 : GRAFT_EXECUTABLE_UNALIGNED;
   } else if (made) {
     ocl_fused_destroy(made);

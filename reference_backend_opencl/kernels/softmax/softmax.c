@@ -86,10 +86,10 @@ static graft_status run(const ocl_call *call) {
   return ocl_launch(&memo->kernel, call->exec->stream, OCL_ALL(arguments));
 }
 
-#define SOFTMAX_OP(op, number)                                                                     \
-  {                                                                                                \
-    OCL_ENGINE(op, run, reads, &(const int){number}), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS, \
-                                                      .flags = GRAFT_CAP_UNALIGNED                 \
+#define SOFTMAX_OP(op, number)                                                                          \
+  {                                                                                                     \
+    OCL_ENGINE(op, run, reads, &(const int){number}), .inputs = OCL_FLOATS, .outputs = OCL_FLOATS,      \
+                                                      .flags = GRAFT_CAP_UNALIGNED | GRAFT_CAP_IN_PLACE \
   }
 
 static const ocl_op ops[] = {

@@ -118,7 +118,9 @@ enum {
   OP_PROMOTES_NUMBERS = 2048,
   /* The last argument, a tensor without dimensions, is a number that the dtype computed in must hold. */
   OP_HOLDS_LAST = 8192,
-  OP_FILLS = 16384,   /* all elements are the op's number: of the tensor nothing but its shape and dtype counts */
+  OP_BY_LINES =
+      32768,        /* the same of the elements of its line: a result may lie over an operand where a slot takes that */
+  OP_FILLS = 16384, /* all elements are the op's number: of the tensor nothing but its shape and dtype counts */
   OP_SINCE_1_2 = 4096 /* what it gives is said since ABI 1.2: the slots of older plugins are not called */
 };
 

@@ -96,11 +96,15 @@ typedef struct graft_graph_compiled {
   graft_executable *executable;
   graft_executable_flags flags;
   uint32_t reserved;
+  /* Since version 2. Bit n, below 64: an output may lie where input n does, if both have one dtype, shape, strides and
+   * byte offset and the group has no other descriptor of either storage; in some runs it does. One output over an
+   * input. */
+  uint64_t in_place;
 } graft_graph_compiled;
 
 /* One run. Descriptors equal those of the group in their order, dtype, shape and strides, and have data, offsets and
  * contents of this run; they live until run returns. Two inputs may be one memory; an output shares memory with what the
- * group's descriptors of its storage name, and nothing else. */
+ * group's descriptors of its storage name, with an input where `in_place` lets it, and nothing else. */
 typedef struct graft_graph_run_args {
   size_t struct_size;
   const graft_tensor_desc *const *inputs;
