@@ -1,4 +1,5 @@
-/* What needs little memory on the OpenCL backend: results of groups and of softmax over what they are made of. */
+/* What needs little memory on the OpenCL backend: results of groups and of softmax over what they are made of, products
+ * of a matrix that has to be packed, and gradients of convolutions. */
 #include "opencl_groups.h"
 
 enum { LINES = 256, WIDTH = 1024, ENTRIES = LINES * WIDTH, BYTES = 4 * ENTRIES };
@@ -104,7 +105,79 @@ START_TEST(results_lie_over_what_is_read_no_more) {
 }
 END_TEST
 
+/* --- products --- */
+
+/* a' b of a matrix of 32 MiB: what a few of its columns give, and how little memory that takes. */
+START_TEST(a_large_matrix_is_packed_in_parts) {
+  enum { DEPTH = 1024, MANY = 8192, FEW = 24, SOME = 128 };
+  if (!device) return;
+  graft_tensor *a = sized(GRAFT_F32, DEPTH, MANY, 1), *b = sized(GRAFT_F32, DEPTH, FEW, 2);
+  graft_tensor *turned = retained(CALL(PERMUTE, T(a), INTS(1, 0)));
+  const int64_t before = allocated().current;
+  graft_memory_reset_peak(device);
+  graft_tensor *all = retained(CALL(MM, T(turned), T(b)));
+  const int64_t more = allocated().peak - before;
+  ck_assert_msg(more < (int64_t)16 << 20, "%lld bytes more", (long long)more);
+  for (int64_t first = 0; first < MANY; first += MANY / 2 - SOME / 2) {
+    const int64_t end = first + SOME < MANY ? first + SOME : MANY;
+    graft_tensor *part = CALL(SLICE_TENSOR, T(all), INT(0), INT(first), INT(end));
+    graft_tensor *rows_of_a = CALL(SLICE_TENSOR, T(turned), INT(0), INT(first), INT(end));
+    graft_tensor *own = CALL(MM, T(CALL(CLONE, T(rows_of_a))), T(b)), *bits = CALL(EQ_TENSOR, T(part), T(own));
+    graft_scalar same;
+    OK(graft_tensor_item(CALL(ALL, T(bits)), &same));
+    ck_assert_msg(same.value.i, "rows from %lld on", (long long)first);
+    sweep();
+  }
+  release_all((graft_tensor *[]){a, b, turned, all}, 4);
+}
+END_TEST
+
+/* --- convolutions --- */
+
+static int64_t peak_of_gradients(graft_tensor *grad, graft_tensor *in, graft_tensor *weight, bool to_in,
+                                 bool to_weight) {
+  graft_tensor *out[3] = {NULL, NULL, NULL};
+  const graft_value args[] = {T(grad),
+                              T(in),
+                              T(weight),
+                              {0},
+                              INTS(1, 1),
+                              INTS(1, 1),
+                              INTS(1, 1),
+                              graft_value_bool(false),
+                              INTS(0, 0),
+                              INT(1),
+                              {GRAFT_VALUE_MASK, 3, {.mask = (const uint8_t[]){to_in, to_weight, false}}}};
+  graft_memory_reset_peak(device);
+  OK(graft_call(GRAFT_OP_CONVOLUTION_BACKWARD, args, ROWS(args), out, 3));
+  const int64_t after = allocated().current, peak = allocated().peak;
+  release_all(out, 3);
+  return peak - after;
+}
+
+/* Both gradients of a convolution need temporary memory, one after the other. */
+START_TEST(gradients_of_a_convolution_share_memory) {
+  if (!device) return;
+  graft_tensor *x = sized(GRAFT_F32, 64 * 32, 8 * 8, 1), *y = sized(GRAFT_F32, 64 * 64, 8 * 8, 2),
+               *w = sized(GRAFT_F32, 64 * 32, 9, 3);
+  graft_tensor *in = CALL(VIEW, T(x), INTS(64, 32, 8, 8)), *grad = CALL(VIEW, T(y), INTS(64, 64, 8, 8)),
+               *weight = CALL(VIEW, T(w), INTS(64, 32, 3, 3));
+  const int64_t to_in = peak_of_gradients(grad, in, weight, true, false),
+                to_weight = peak_of_gradients(grad, in, weight, false, true),
+                both = peak_of_gradients(grad, in, weight, true, true);
+  ck_assert_int_gt(to_in, 0);
+  ck_assert_int_gt(to_weight, 0);
+  ck_assert_int_le(both, to_in > to_weight ? to_in : to_weight);
+  sweep();
+  release_all((graft_tensor *[]){x, y, w}, 3);
+}
+END_TEST
+
 int main(void) {
-  return run_suite("opencl_over", (suite_test[]){EACH(results_lie_over_what_is_read_no_more, ROWS(rows)), {0}},
+  return run_suite("opencl_over",
+                   (suite_test[]){EACH(results_lie_over_what_is_read_no_more, ROWS(rows)),
+                                  ONCE(a_large_matrix_is_packed_in_parts),
+                                  ONCE(gradients_of_a_convolution_share_memory),
+                                  {0}},
                    on_one_device(open_for_cpus));
 }

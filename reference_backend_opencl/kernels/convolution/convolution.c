@@ -337,8 +337,8 @@ graft_status ocl_forward_prepare(ocl_forward *f, graft_device *device, const ocl
 
 graft_status ocl_forward_run(const graft_exec *exec, ocl_forward *f, const ocl_forward_call *call) {
   const graft_tensor_desc *in = call->in, *weight = call->weight, *bias = call->bias, *out = call->out;
-  ocl_place work = {0};
-  graft_status status = f->bytes ? ocl_workspace(exec, f->bytes, &work) : GRAFT_OK;
+  ocl_place work = call->work ? *call->work : (ocl_place){0};
+  graft_status status = f->bytes && !call->work ? ocl_workspace(exec, f->bytes, &work) : GRAFT_OK;
   if (status != GRAFT_OK) return status;
   uint64_t at_weights = work.offset + f->skip_weights;
   int64_t has_bias = bias != NULL;
@@ -447,11 +447,10 @@ static graft_status prepare_weight(ocl_weight_gradient *g, graft_device *device,
   return status == GRAFT_OK && gaps ? ocl_gaps_set(&g->mend, device, whole, false, form.vec) : status;
 }
 
-static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, const graft_tensor_desc *in,
-                               const graft_tensor_desc *out, const graft_tensor_desc *weight) {
-  ocl_place work = {0};
-  graft_status status = g->bytes ? ocl_workspace(exec, g->bytes, &work) : GRAFT_OK;
-  if (status != GRAFT_OK) return status;
+static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, ocl_place work,
+                               const graft_tensor_desc *in, const graft_tensor_desc *out,
+                               const graft_tensor_desc *weight) {
+  graft_status status = GRAFT_OK;
   uint64_t at_outs = work.offset + g->skip_outs, at_parts = work.offset + g->skip_parts;
   const ocl_argument rows[] = {OCL_PLACE(work), OCL_TENSOR(in)};
   const ocl_argument outs[] = {OCL_BUFFER(work.buffer), OCL_VALUE(at_outs), OCL_TENSOR(out)};
@@ -572,16 +571,25 @@ static graft_status prepare_backward(void *pointer, graft_device *device, const 
 
 static const ocl_memo_type backward_type = {.bytes = sizeof(memo), .prepare = prepare_backward, .release = release};
 
+/* Of both gradients, which are made one after the other. */
+static graft_status take_workspace(const graft_exec *exec, const memo *memo, ocl_place *work) {
+  const uint64_t first = memo->forward.bytes, second = memo->weight.bytes;
+  *work = (ocl_place){0};
+  return first || second ? ocl_workspace(exec, first > second ? first : second, work) : GRAFT_OK;
+}
+
 graft_status ocl_op_convolution_backward(const graft_exec *exec, const graft_args_convolution_backward *args) {
   memo *memo;
+  ocl_place work;
   graft_status status = ocl_memo_get(exec, &backward_type, args, &memo);
+  if (status == GRAFT_OK) status = take_workspace(exec, memo, &work);
   if (status != GRAFT_OK) return status;
   const graft_tensor_desc *grad = args->grad_output;
-  const ocl_forward_call call = {grad, args->weight, NULL, args->out0, 0, NULL};
+  const ocl_forward_call call = {.in = grad, .weight = args->weight, .out = args->out0, .work = &work};
   if (args->out0) status = ocl_forward_run(exec, &memo->forward, &call);
   if (status == GRAFT_OK && args->out1) {
     const graft_tensor_desc *in = args->transposed ? grad : args->input, *out = args->transposed ? args->input : grad;
-    status = run_weight(exec, &memo->weight, in, out, args->out1);
+    status = run_weight(exec, &memo->weight, work, in, out, args->out1);
   }
   if (status == GRAFT_OK && args->out2) {
     const ocl_argument bias[] = {OCL_TENSOR(args->out2), OCL_TENSOR(grad)};

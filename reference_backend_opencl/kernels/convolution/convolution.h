@@ -44,6 +44,7 @@ typedef struct ocl_forward_call {
   const graft_tensor_desc *in, *weight, *bias, *out;
   cl_uint count;
   const ocl_argument *arguments;
+  const ocl_place *work; /* f->bytes that the caller has; NULL: it has none */
 } ocl_forward_call;
 
 /* A convolution of either kind. */

@@ -6,6 +6,48 @@ static bool is_alike(const ocl_operands *call) {
   return call->a->dl.dtype == dtype && call->b->dl.dtype == dtype && (!call->addend || call->addend->dl.dtype == dtype);
 }
 
+/* A processor packs a matrix that lies transposed, and one as large as the gradient of many logits would take as much
+ * memory again: of such a matrix a launch takes some rows. */
+static int64_t parts_of(const graft_device *device, const ocl_operands *call) {
+  enum { ROWS = 64 };
+  const int64_t part_bytes = 8 << 20;
+  const graft_dl_tensor *a = &call->a->dl;
+  if (!device->is_cpu || a->ndim != 2 || a->strides[1] == 1 || call->epilogue || call->sums || call->scales) return 1;
+  int64_t parts = ocl_elements(call->a) * (int64_t)GRAFT_DTYPE_BYTES(a->dtype) / part_bytes;
+  if (parts < 4) return 1;
+  while (parts > 1 && a->shape[0] % (parts * ROWS) != 0) parts--;
+  return parts;
+}
+
+/* A matrix of which a call has rows / parts rows, from those of a part on. */
+typedef struct part_of_rows {
+  graft_tensor_desc desc;
+  int64_t shape[2];
+} part_of_rows;
+
+static const graft_tensor_desc *take_part(const graft_tensor_desc *whole, int64_t part, int64_t parts,
+                                          part_of_rows *taken) {
+  if (!whole) return NULL;
+  taken->desc = *whole;
+  taken->shape[0] = whole->dl.shape[0] / parts;
+  taken->shape[1] = whole->dl.shape[1];
+  taken->desc.dl.shape = taken->shape;
+  taken->desc.dl.byte_offset +=
+      (uint64_t)(part * taken->shape[0] * whole->dl.strides[0]) * GRAFT_DTYPE_BYTES(whole->dl.dtype);
+  return &taken->desc;
+}
+
+/* The operands of a part; `taken` has room for those that are cut. */
+enum { CUT = 3 };
+static ocl_operands part_of(const ocl_operands *call, int64_t part, int64_t parts, part_of_rows taken[CUT]) {
+  ocl_operands own = *call;
+  if (parts == 1) return own;
+  own.a = take_part(call->a, part, parts, &taken[0]);
+  own.out = take_part(call->out, part, parts, &taken[1]);
+  own.addend = take_part(call->addend, part, parts, &taken[2]);
+  return own;
+}
+
 graft_status ocl_product_prepare(void *pointer, graft_device *device, const void *from) {
   ocl_product *memo = pointer;
   const ocl_operands *call = from;
@@ -14,7 +56,10 @@ graft_status ocl_product_prepare(void *pointer, graft_device *device, const void
       (call->addend && call->addend->dl.ndim != call->out->dl.ndim)) {
     return GRAFT_UNIMPLEMENTED;
   }
-  return ocl_product_plan(memo, device, call);
+  part_of_rows taken[CUT];
+  memo->parts = parts_of(device, call);
+  const ocl_operands part = part_of(call, 0, memo->parts, taken);
+  return ocl_product_plan(memo, device, &part);
 }
 
 static const ocl_memo_type memo_type = {.bytes = sizeof(ocl_product), .kernels = 5, .prepare = ocl_product_prepare};
@@ -39,18 +84,16 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
   return (ocl_place){place.buffer, place.offset + bytes};
 }
 
-graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const ocl_operands *call) {
-  graft_status status = GRAFT_OK;
+/* b: the second factor, where it is read; made where it is not there yet. */
+static graft_status launch_part(const graft_exec *exec, ocl_product *memo, const ocl_operands *call, ocl_place work,
+                                bool has_b, ocl_place *b) {
   ocl_argument all[OCL_WRITING_ARGUMENTS_MAX];
-  ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
-  if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
-  if (status != GRAFT_OK) return status;
-  ocl_place a, b, packed_b = behind(work, memo->bytes_a), partial = behind(work, memo->skip_partial);
-  status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a, &a);
-  if (status == GRAFT_OK) {
-    status = pack(&memo->pack_b, exec->stream, memo->packs_b, packed_b, memo->swapped ? call->a : call->b, &b);
+  ocl_place a, partial = behind(work, memo->skip_partial);
+  graft_status status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a, &a);
+  if (status == GRAFT_OK && !has_b) {
+    status = pack(&memo->pack_b, exec->stream, memo->packs_b, behind(work, memo->bytes_a),
+                  memo->swapped ? call->a : call->b, b);
   }
-
   ocl_value alpha, beta;
   ocl_number one = {.is_int = true, .i = 1, .re = 1}, alpha_number = one, beta_number = one;
   if (call->alpha) ocl_number_of_scalar(call->alpha, &alpha_number);
@@ -64,7 +107,7 @@ graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const
   /* Once where K is 0. */
   for (bool first = true; status == GRAFT_OK && (first || k < memo->depth); first = false, k = end) {
     end = k + memo->block < memo->depth ? k + memo->block : memo->depth;
-    const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(b),      OCL_PLACE(partial),
+    const ocl_argument arguments[] = {OCL_PLACE(a),          OCL_PLACE(*b),     OCL_PLACE(partial),
                                       OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha},
                                       {bytes, &beta},        OCL_VALUE(k),      OCL_VALUE(end)};
     const cl_uint count = ocl_with_followers(all, call, 10, arguments, 4);
@@ -75,6 +118,20 @@ graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const
       OCL_PLACE(partial), OCL_TENSOR(call->out), OCL_PLACE(addend), {bytes, &alpha}, {bytes, &beta}};
   const cl_uint count = ocl_with_followers(all, call, 6, arguments, 2);
   return ocl_launch(&memo->combine, exec->stream, count, all);
+}
+
+graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const ocl_operands *call) {
+  graft_status status = GRAFT_OK;
+  ocl_place work = ocl_place_of(call->out); /* not looked at where nothing is packed and K is one block */
+  if (memo->workspace_bytes) status = ocl_workspace(exec, memo->workspace_bytes, &work);
+  if (status != GRAFT_OK) return status;
+  part_of_rows taken[CUT];
+  ocl_place b;
+  for (int64_t part = 0; part < memo->parts && status == GRAFT_OK; part++) {
+    const ocl_operands own = part_of(call, part, memo->parts, taken);
+    status = launch_part(exec, memo, &own, work, part > 0 && !memo->swapped, &b);
+  }
+  return status;
 }
 
 static graft_status run(const graft_exec *exec, ocl_operands *call) {

@@ -31,6 +31,7 @@ struct ocl_product {
   bool pairs;                /* two elements of K at a time: core/pairs.cl */
   bool packs_a, packs_b;     /* else the product reads the tensor */
   bool splits;               /* parts of K side by side, which `combine` adds up */
+  int64_t parts;             /* of A's rows, which is as many launches; A is packed part by part */
   int64_t depth, block;      /* K, and how much of it a launch takes */
   uint64_t bytes_a, bytes_b; /* of what is packed: A's lies first in the workspace */
   uint64_t workspace_bytes, skip_partial, skip_scales;
