@@ -1,11 +1,15 @@
 """What the forward of a model keeps for its backward, and what the backward computes again."""
 
+import operator
+
 import torch
+
+aten = torch.ops.aten
 
 # It costs little beside what stands around it, and PyTorch's partitioner, which is made for a compiler that takes norms
 # apart, does not know them for such. Not an embedding, cheap as it is: eager mode does not save its weight, which a program
 # may change between forward and backward.
-_CHEAP = ("native_layer_norm", "native_group_norm", "_fused_rms_norm")
+_CHEAP = ("native_layer_norm", "native_group_norm", "_fused_rms_norm", "_native_batch_norm_legit")
 
 
 def partition(joint, inputs, **options):
@@ -14,8 +18,13 @@ def partition(joint, inputs, **options):
     from torch._functorch import config, partitioners
 
     own = _keep_what_is_costly(joint, partitioners.get_default_op_list())
+    if own:
+        _part_batch_norms(joint.graph)
     with config.patch(ban_recompute_materialized_backward=False, ban_recompute_not_in_allowlist=not own):
-        return partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+        forward, backward = partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
+    _join_batch_norms(forward)
+    _keep_indices_small(forward, backward, options["num_fwd_outputs"])
+    return forward, backward
 
 
 def _keep_what_is_costly(joint, types):
@@ -30,3 +39,82 @@ def _keep_what_is_costly(joint, types):
         if not (isinstance(node.target, torch._ops.OpOverload) and node.target._schema.name.split("::")[1] in _CHEAP):
             node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return True
+
+
+# --- batch normalization in training ---
+# What it gives is cheap to compute again from its input, which its gradient needs anyway; but the call also moves running
+# statistics on, which a second one must not do, nor read what a program may have changed since. So what it gives comes
+# from a call of its own without them, which has the same bits; in the forward the two become one again.
+
+_WITH, _WITHOUT = aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats
+
+
+def _part_batch_norms(graph):
+    for node in graph.find_nodes(op="call_function", target=_WITH):
+        x, weight, bias, _mean, _variance, training, momentum, epsilon = node.args
+        given = [user for user in node.users if user.target is operator.getitem and user.args[1] == 0]
+        if node.kwargs or training is not True or not given:
+            continue
+        with graph.inserting_after(node):
+            again = graph.call_function(_WITHOUT, (x, weight, bias, True, momentum, epsilon))
+        again.meta = {key: value for key, value in node.meta.items() if key != "recompute"}
+        again.meta["val"] = node.meta["val"][:3]
+        for user in given:
+            user.args = (again, 0)
+
+
+def _join_batch_norms(module):
+    graph = module.graph
+    whole = {_parted(node): node for node in graph.find_nodes(op="call_function", target=_WITH)}
+    for again in graph.find_nodes(op="call_function", target=_WITHOUT):
+        node = whole.get(again.args)
+        if node is None or again.kwargs:
+            continue
+        again.replace_all_uses_with(node)
+        graph.erase_node(again)
+    module.recompile()
+
+
+def _parted(node):
+    x, weight, bias, _mean, _variance, training, momentum, epsilon = node.args
+    return x, weight, bias, training, momentum, epsilon
+
+
+# --- indices of pooling ---
+
+
+def _keep_indices_small(forward, backward, first_kept):
+    """What a pooling says of where its largest elements stand is 64 bits an element; places in small images need 16."""
+    given, taken = forward.graph.output_node(), {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
+    for i, value in enumerate(given.args[0][first_kept:], first_kept):
+        user = taken.get(getattr(value, "name", None))
+        if user is None or not _are_small_indices(value) or [*user.users] != _pool_gradients(user):
+            continue
+        with forward.graph.inserting_after(value):
+            small = _converted(forward.graph, value, torch.int16)
+        given.args = ([small if place == i else each for place, each in enumerate(given.args[0])],)
+        with backward.graph.inserting_before(next(iter(user.users))):
+            whole = _converted(backward.graph, user, torch.int64)
+        user.replace_all_uses_with(whole, delete_user_cb=lambda node: node is not whole)
+        user.meta["val"] = small.meta["val"]
+    forward.recompile()
+    backward.recompile()
+
+
+def _are_small_indices(value):
+    is_part = value.target is operator.getitem and value.args[1] == 1
+    if not is_part or value.args[0].target is not aten.max_pool2d_with_indices.default:
+        return False
+    sizes = value.args[0].args[0].meta["val"].shape[-2:]
+    return all(isinstance(size, int) for size in sizes) and sizes[0] * sizes[1] <= 1 << 15
+
+
+def _pool_gradients(value):
+    """The users that take it for the indices of a pooling, which is all that those with a conversion in front may do."""
+    return [node for node in value.users if node.target is aten.max_pool2d_with_indices_backward.default]
+
+
+def _converted(graph, value, dtype):
+    made = graph.call_function(aten._to_copy.default, (value,), {"dtype": dtype})
+    made.meta = {**value.meta, "val": value.meta["val"].to(dtype)}
+    return made
