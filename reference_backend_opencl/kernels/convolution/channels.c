@@ -62,7 +62,8 @@ static side side_of(int64_t images, int64_t of, const int64_t size[3], const til
 }
 
 static uint64_t packed_bytes(const ocl_space *s, const side *d, const tile *t, const ocl_dtype *dtype) {
-  return ocl_values_bytes(s->groups * d->panels * d->places * s->batch * t->wide * t->vec, dtype);
+  const int64_t images = s->splits * ocl_ceil_divide(s->batch, s->splits);
+  return ocl_values_bytes(s->groups * d->panels * d->places * images * t->wide * t->vec, dtype);
 }
 
 /* Images first, since their steps lie side by side. */

@@ -2,7 +2,8 @@
  * matrix product of the input's channels and the output's, summed over images and over the places where that tap meets an
  * element; nothing else is multiplied. A vector is of VEC output channels.
  *
- * Input and gradient are packed to [panel of WIDE vectors of channels][place][image][channel]; of PAIRS (core/pairs.cl) an
+ * Input and gradient are packed to [panel of WIDE vectors of channels][split][place][image][channel], as many images for
+ * each split, so that those of a place and of the next follow each other; of PAIRS (core/pairs.cl) an
  * image is two, side by side in each value, and s.batch counts these. A work-item makes the sums of
  * a panel of each for all taps: so many steps at a time that both stay near, TILE x WIDE vectors in registers, which are
  * added to what it has in its part of the workspace.
@@ -18,6 +19,9 @@ typedef struct {
   long rows, columns, images;      /* so many at a time: of a plane of outputs, and of the batch */
   long scratch;                    /* elements of a work-item's sums */
 } channels;
+
+/* Images of a split; the last ones may have fewer, or none. */
+static long each_of(const space *s) { return (s->batch + s->splits - 1) / s->splits; }
 
 /* ---- Packing ---- */
 
@@ -47,7 +51,9 @@ KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
     const long size = s.groups * d.channels * d.places, apart = STEP_K * image + 1 < d.images ? size : 0;
     __global const RAW(D) *from =
         CONST_POINTER(D, in) + STEP_K * image * size + group * d.channels * d.places + first;
-    __global CT *to = (__global CT *)(work + offset_work) + ((panel * d.places + first) * s.batch + image) * CHANNELS;
+    const long each = each_of(&s), split = image / each;
+    __global CT *to = (__global CT *)(work + offset_work) +
+                      (((panel * s.splits + split) * d.places + first) * each + image % each) * CHANNELS;
     for (int w = 0; w < WIDE; w++) {
       VT square[VEC];
 #pragma unroll
@@ -56,7 +62,7 @@ KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
       turn_square(square);
 #pragma unroll
       for (int j = 0; j < VEC; j++) {
-        if (j < count) VSTORE(square[j], to + j * s.batch * CHANNELS + w * VEC);
+        if (j < count) VSTORE(square[j], to + j * each * CHANNELS + w * VEC);
       }
     }
   }
@@ -77,7 +83,7 @@ static met met_by(long begin, long end, long tap, const space *s, int d) {
 
 /* A part of the sum: rows and columns of a plane of outputs, of some images. */
 typedef struct {
-  long o0, o1, end1, o2, end2, image, images;
+  long o0, o1, end1, o2, end2, image, images; /* image: in its split */
 } part;
 
 static INLINED void add_run(VT sum[TILE][WIDE], __global const CT *x, __global const CT *grad, long steps) {
@@ -90,8 +96,8 @@ static void add_tap(__global CT *sums, __global const CT *x, __global const CT *
   const long i0 = p->o0 * s->mul[0] + s->off[0] + k0 * s->tap[0];
   const met rows = met_by(p->o1, p->end1, k1, s, 1), columns = met_by(p->o2, p->end2, k2, s, 2);
   if (i0 < 0 || i0 >= s->in_size[0] || rows.low >= rows.high || columns.low >= columns.high) return;
-  const long step = s->batch * CHANNELS, in_step = s->mul[2] * step, count = columns.high - columns.low;
-  const bool joined = s->mul[2] == 1 && p->images == s->batch; /* columns follow each other */
+  const long each = each_of(s), step = each * CHANNELS, in_step = s->mul[2] * step, count = columns.high - columns.low;
+  const bool joined = s->mul[2] == 1 && p->images == each; /* columns follow each other */
   VT sum[TILE][WIDE];
   clear_tile(sum);
   for (long o1 = rows.low; o1 < rows.high; o1++) {
@@ -142,17 +148,17 @@ KERNEL gradient_channels(PLACE(weight), __global uchar *work, ulong offset_rows,
   for (; unit < last; unit++) {
     const long in_panel = unit % c.in_panels, rest = unit / c.in_panels, out_panel = rest % c.out_panels;
     const long group = rest / c.out_panels % s.groups, split = rest / c.out_panels / s.groups;
-    const long each = (s.batch + s.splits - 1) / s.splits, end = min((split + 1) * each, s.batch);
+    const long each = each_of(&s), images = min(each, s.batch - split * each);
     __global const CT *x = (__global const CT *)(work + offset_rows) +
-                           (group * c.in_panels + in_panel) * c.in_places * s.batch * CHANNELS;
+                           ((group * c.in_panels + in_panel) * s.splits + split) * c.in_places * each * CHANNELS;
     __global const CT *grad = (__global const CT *)(work + offset_outs) +
-                              (group * c.out_panels + out_panel) * c.out_places * s.batch * CHANNELS;
+                              ((group * c.out_panels + out_panel) * s.splits + split) * c.out_places * each * CHANNELS;
     for (long q = 0; q < c.scratch; q += VEC) VSTORE((VT)0, sums + q);
     const long count = min((long)CHANNELS, s.in_channels - in_panel * CHANNELS);
     part p;
     for (p.o0 = 0; p.o0 < s.out_size[0]; p.o0++) {
-      for (p.image = split * each; p.image < end; p.image += c.images) {
-        p.images = min(c.images, end - p.image);
+      for (p.image = 0; p.image < images; p.image += c.images) {
+        p.images = min(c.images, images - p.image);
         for (p.o1 = 0; p.o1 < s.out_size[1]; p.o1 += c.rows) {
           p.end1 = min(p.o1 + c.rows, s.out_size[1]);
           for (p.o2 = 0; p.o2 < s.out_size[2]; p.o2 += c.columns) {
