@@ -521,7 +521,7 @@ graft_status ocl_op_convolution(const graft_exec *exec, const graft_args_convolu
   memo *memo;
   graft_status status = ocl_memo_get(exec, &convolution_type, args, &memo);
   if (status != GRAFT_OK) return status;
-  const ocl_forward_call call = {args->input, args->weight, args->bias, args->out, 0, NULL};
+  const ocl_forward_call call = {.in = args->input, .weight = args->weight, .bias = args->bias, .out = args->out};
   return ocl_forward_run(exec, &memo->forward, &call);
 }
 

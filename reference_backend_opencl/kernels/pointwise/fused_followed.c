@@ -96,7 +96,8 @@ graft_status ocl_followed_run(const graft_exec *exec, ocl_followed *f, const gra
   for (int i = 0; i < OCL_FOLLOWED_READS; i++) reads[i] = f->inputs[i] >= 0 ? args->inputs[f->inputs[i]] : NULL;
   arguments[count++] = (ocl_argument){f->space_bytes, f->space};
   if (f->convolution) {
-    const ocl_forward_call call = {reads[0], reads[1], reads[2], to, count, arguments};
+    const ocl_forward_call call = {
+        .in = reads[0], .weight = reads[1], .bias = reads[2], .out = to, .count = count, .arguments = arguments};
     return ocl_forward_run(exec, f->convolution, &call);
   }
   ocl_product_call call = f->call;
