@@ -45,7 +45,7 @@ static const char *const indexed[] = {
     "aten::nll_loss2d_forward f32[5,3,1,1] i64[5,1,1] _ 1 -100",
     "aten::nll_loss2d_backward f32[] f32[5,3,1,1] i64[5,1,1] _ 1 -100 f32[]",
     "aten::embedding_renorm f32[3,4] i64[5] 1 2",
-    "aten::_embedding_bag_per_sample_weights_backward f32[2,4] f32[3,4] i64[5] i64[2] i64[5] 0",
+    "aten::_embedding_bag_per_sample_weights_backward f32[3,4] f32[3,4] i64[5] i64[3] i64[5] 0",
     "aten::max_unpool2d f32[1,1,2] i64[1,1,2] [1,3]",
     "aten::max_pool2d_with_indices_backward f32[1,1,1] f32[1,1,3] [1,3] [1,3] [0,0] [1,1] false i64[1,1,1]",
     "aten::_ctc_loss f32[4,1,3] i64[1,2] [4] [2]",
