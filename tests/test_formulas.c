@@ -163,8 +163,11 @@ static void tell_rule(shapes *s) {
     fprintf(told, "  refused: %s\n", graft_last_error());
   else
     tell_step(&step), tell_ranges(s->call.schema, &step);
-  if (!dsp_infer(&call, s->call.schema, s->args, s->call.schema->nargs))
-    fprintf(told, "  in %s\n", call.compute ? graft_dtype_name(call.compute) : "none");
+  if (!dsp_infer(&call, s->call.schema, s->args, s->call.schema->nargs)) {
+    fprintf(told, "  in %s, draws %" PRIu64 ", only reads %" PRIx64 "; %d%d%d\n",
+            call.compute ? graft_dtype_name(call.compute) : "none", call.draws, call.only_read, call.decompose_only,
+            call.no_decompose, call.dynamic);
+  }
   arena_free(&memory);
 }
 
