@@ -190,6 +190,16 @@ START_TEST(without_f64_no_op_says_that_it_has_it) {
 }
 END_TEST
 
+/* A later host may ask for ops of which this plugin has never heard. */
+START_TEST(ids_that_no_table_has) {
+  static const uint32_t ids[] = {UINT32_MAX, 1u << 30, GRAFT_OP_ADD_TENSOR + (1u << 20)};
+  graft_rt_device *device = open_device();
+  graft_op_caps caps = {.struct_size = sizeof caps};
+  for (int i = 0; i < ROWS(ids); i++)
+    ck_assert_int_eq(device->backend->plugin.op_caps(device->handle, ids[i], &caps), GRAFT_UNIMPLEMENTED);
+}
+END_TEST
+
 /* Whole numbers so small that all their sums are exact; integers are indices as `fill` has them. */
 static graft_status fill_small(void *context, uint32_t index, graft_tensor *t) {
   const graft_dtype dtype = graft_tensor_dtype(t);
@@ -395,6 +405,7 @@ int main(void) {
                               EACH(devices_are_asked_what_they_know, 2),
                               {0}};
   const suite_test opened[] = {ONCE(without_f64_no_op_says_that_it_has_it),
+                               ONCE(ids_that_no_table_has),
                                EACH(vectors_of_all_widths, 8),
                                EACH(any_number_of_compute_units, 8),
                                EACH(tiles_of_all_widths, 6),

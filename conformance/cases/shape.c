@@ -74,7 +74,7 @@ static const cf_op cf_shape_ops[] = {
     CF_MANY_DIMS("cat", "m {T[2,1,3,1,2,2,1,3];T[2,1,3,1,5,2,1,3]} 4"),
     CF_MANY_DIMS("constant_pad_nd", "m T[2,1,3,1,2,2,1,3] [1,0,0,2,1,1,0,0,1,0,0,1,0,0,1,1] 3"),
     CF_MANY_DIMS("constant_pad_nd", "m T[3,33] [4099,2071] 2"), /* by more than what a core takes at a time */
-    CF_MANY_DIMS("repeat", "m T[2,1,3,1,2,2,1,3] [1,2,1,3,2,1,2,1]"),
+    CF_MANY_DIMS("repeat", "m T[2,1,3,1,2,2,1,3] [1,2,1,3,2,1,2,1]", "m T[2,2,2,2,2,2,2,2] [2,2,2,2,2,2,2,2]"),
     CF_MANY_DIMS("flip", "m T[2,1,3,1,2,2,1,3] [0,2,5,7]"),
     CF_MANY_DIMS("copy", "m T[2,1,3,1,2,2,1,3] T[2,2,1,3]"),
     CF_ALL_DIMS("clone", CF_MOST_DIMS),
