@@ -26,29 +26,35 @@ void ocl_log(const ocl_plugin *plugin, graft_log_level level, const char *format
   plugin->host->log(plugin->host->context, level, text);
 }
 
+/* Room for `needed` letters more, and the end. */
+static bool grow(ocl_text *text, size_t needed) {
+  const size_t least = text->length + needed + 1;
+  const size_t capacity = least > 2 * text->capacity ? least : 2 * text->capacity;
+  char *items = realloc(text->items, capacity);
+  if (items) {
+    text->items = items;
+    text->capacity = capacity;
+  } else {
+    ocl_text_free(text);
+    text->failed = true;
+  }
+  return items;
+}
+
 void ocl_text_add(ocl_text *text, const char *format, ...) {
   va_list arguments, again;
   va_start(arguments, format);
   va_copy(again, arguments);
-  int needed = vsnprintf(NULL, 0, format, arguments);
+  const size_t room = text->capacity - text->length;
+  const int needed = vsnprintf(room ? text->items + text->length : NULL, room, format, arguments);
   va_end(arguments);
   if (!text->failed && needed >= 0) {
-    size_t end = text->length + (size_t)needed;
-    if (end >= text->capacity) {
-      size_t capacity = end + 1 > 2 * text->capacity ? end + 1 : 2 * text->capacity;
-      char *items = realloc(text->items, capacity);
-      if (items) {
-        text->items = items;
-        text->capacity = capacity;
-      } else {
-        ocl_text_free(text);
-        text->failed = true;
-      }
+    bool fits = (size_t)needed < room;
+    if (!fits) {
+      fits = grow(text, (size_t)needed);
+      if (fits) vsnprintf(text->items + text->length, (size_t)needed + 1, format, again);
     }
-    if (!text->failed) {
-      vsnprintf(text->items + text->length, (size_t)needed + 1, format, again);
-      text->length = end;
-    }
+    if (fits) text->length += (size_t)needed;
   }
   va_end(again);
 }
