@@ -142,35 +142,20 @@ graft_status ocl_device_query(void *self, int32_t index, graft_device_key key, v
 #undef ANSWER
 }
 
-/* Whether the processor has AVX-512. */
-static bool this_permutes(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512f");
-#else
-  return false;
-#endif
-}
-
-/* Whether the processor has AVX-512 VNNI, and the system keeps its registers. PoCL's devices are this processor. */
-static bool this_dots_bytes(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512vnni");
-#else
-  return false;
-#endif
-}
-
-/* Whether the processor has AVX512-BF16, too, but not AMX. Where it has that, a product of pairs takes as long as two
- * fma (docs/benchmarks.md). */
-static bool this_dots_bf16(void) {
+/* What kernels may ask of the processor by inline assembly: PoCL's devices are this one. Of AVX-512 also whether the
+ * system keeps its registers. Where there is AMX, a product of pairs of bf16 takes as long as two fma
+ * (docs/benchmarks.md). */
+static void find_instructions(graft_device *device) {
 #if defined(__x86_64__) && defined(__GNUC__)
   enum { FEATURES = 7, AVX512_BF16 = 1 << 5, AMX_BF16 = 1 << 22 };
   unsigned a, b, c, d, more_a, more_b, more_c, more_d;
-  return __builtin_cpu_supports("avx512vnni") && __get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) &&
-         __get_cpuid_count(FEATURES, 1, &more_a, &more_b, &more_c, &more_d) && (more_a & AVX512_BF16) &&
-         !(d & AMX_BF16);
+  device->permutes = __builtin_cpu_supports("avx512f");
+  device->dots_bytes = device->permutes && __builtin_cpu_supports("avx512vnni");
+  device->dots_bf16 = device->dots_bytes && __get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) &&
+                      __get_cpuid_count(FEATURES, 1, &more_a, &more_b, &more_c, &more_d) && (more_a & AVX512_BF16) &&
+                      !(d & AMX_BF16);
 #else
-  return false;
+  (void)device;
 #endif
 }
 
@@ -243,9 +228,7 @@ graft_status ocl_device_open(void *self, int32_t index, graft_device **out) {
   device->parameter_bytes = query_size(id, CL_DEVICE_MAX_PARAMETER_SIZE);
   device->nvidia_capability = nvidia_capability(id);
   bool pocl = is_pocl(id);
-  device->permutes = pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable && this_permutes();
-  device->dots_bytes = device->permutes && this_dots_bytes();
-  device->dots_bf16 = device->dots_bytes && this_dots_bf16();
+  if (pocl && device->is_cpu && device->vector_width == 16 && !plugin->portable) find_instructions(device);
   const char *pocl_cache = getenv("POCL_KERNEL_CACHE");
   device->long_header = pocl; /* clang's opencl-c.h, which takes longer to read than most kernels to compile */
   /* In work-groups of many work-items PoCL does not compile all that waits right without its optimizer

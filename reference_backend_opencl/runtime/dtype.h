@@ -20,6 +20,10 @@ typedef struct ocl_dtype {
 
 /* NULL for a dtype this backend does not know, or that the device can't serve. */
 const ocl_dtype *ocl_dtype_of(const graft_device *device, graft_dtype code);
+/* Whether products of it go two at a time: kernels/core/pairs.cl. */
+static inline bool ocl_multiplies_pairs(const graft_device *device, const ocl_dtype *dtype) {
+  return device->dots_bf16 && dtype->code == GRAFT_BF16;
+}
 static inline bool ocl_is_complex(graft_dtype code) {
   return code == GRAFT_C64 || code == GRAFT_C128;
 }

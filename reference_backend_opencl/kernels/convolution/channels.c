@@ -22,7 +22,7 @@ typedef struct tile {
 
 static tile tile_of(const graft_device *device, const ocl_dtype *dtype, const ocl_space *s) {
   tile t = {.vec = device->vector_width, .wide = 2, .channels = device->vector_width == 16 ? 8 : 4};
-  t.pairs = device->dots_bf16 && dtype->code == GRAFT_BF16 && s->batch > 1;
+  t.pairs = ocl_multiplies_pairs(device, dtype) && s->batch > 1;
   if (dtype->bytes > 4 && t.vec > 4) t.vec /= 2;
   return t;
 }

@@ -277,7 +277,7 @@ static form forward_form(const graft_device *device, const ocl_dtype *dtype, con
   if (is_small(device, s, whole))
     return (form){.forward = true, .vec = device->vector_width, .wide = 1, .tile = whole, .any_taps = true};
   form form = {.forward = true, .tile = 1};
-  form.pairs = device->dots_bf16 && dtype->code == GRAFT_BF16 && s->in_channels > 1;
+  form.pairs = ocl_multiplies_pairs(device, dtype) && s->in_channels > 1;
   while (form.tile < most && form.tile < s->out_channels) form.tile *= 2;
   if (take_phases(&form, device, dtype, s)) return form;
   form.pitch = s->in_channels < PLANE_CHANNELS ? 0 : plane_pitch(device, s);

@@ -254,8 +254,7 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
  * factors to be packed. Then K counts these from here on; of a sum over a batch each product has its own. Few rows are
  * read as they lie. */
 static void pair_depth(ocl_product *memo, product *p, const graft_device *device, int64_t batches, int64_t parts) {
-  memo->pairs =
-      device->dots_bf16 && memo->compute->code == GRAFT_BF16 && p->k > 0 && !is_at_most(p, batches, UNPACKED_HALVES);
+  memo->pairs = ocl_multiplies_pairs(device, memo->compute) && p->k > 0 && !is_at_most(p, batches, UNPACKED_HALVES);
   if (!memo->pairs || memo->thin) return;
   const int64_t depth = p->k / parts;
   p->k = parts * ocl_ceil_divide(depth, 2);
