@@ -69,6 +69,16 @@ typedef struct wrong {
   bool first;
 } wrong;
 
+/* Elements that follow each other, into a tensor of any strides. */
+static inline graft_status put_elements(graft_tensor *t, const void *data) {
+  graft_tensor *host = NULL;
+  graft_status status = graft_tensor_from_host(graft_device_reference(), graft_tensor_dtype(t), graft_tensor_ndim(t),
+                                               graft_tensor_sizes(t), data, &host);
+  if (!status) status = graft_tensor_copy(t, host);
+  graft_tensor_release(host);
+  return status;
+}
+
 /* Small numbers; integers are indices of something of size 3 but for the wrong one. */
 static inline graft_status fill(void *context, uint32_t index, graft_tensor *t) {
   (void)index;
@@ -82,13 +92,7 @@ static inline graft_status fill(void *context, uint32_t index, graft_tensor *t) 
     if (graft_tensor_dtype(t) == GRAFT_F32) memcpy(data + i * 4, &value, 4);
     if (graft_tensor_dtype(t) == GRAFT_I64) memcpy(data + i * 8, &number, 8);
   }
-  graft_tensor *host = NULL;
-  int64_t sizes[GRAFT_MAX_DIMS];
-  memcpy(sizes, graft_tensor_sizes(t), sizeof *sizes * (size_t)graft_tensor_ndim(t));
-  graft_status status =
-      graft_tensor_from_host(graft_device_reference(), graft_tensor_dtype(t), graft_tensor_ndim(t), sizes, data, &host);
-  if (!status) status = graft_tensor_copy(t, host);
-  graft_tensor_release(host);
+  const graft_status status = put_elements(t, data);
   free(data);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "between.h"
 #include "device/device.h"
 #include "suite.h"
+#include "tensor/dtype.h"
 
 static const graft_plugin *plugin;
 static cl_device_id driver_device;
@@ -204,19 +205,15 @@ END_TEST
 static graft_status fill_small(void *context, uint32_t index, graft_tensor *t) {
   const graft_dtype dtype = graft_tensor_dtype(t);
   if (dtype == GRAFT_I64 || dtype == GRAFT_BOOL || dtype == GRAFT_I8) return fill(context, index, t);
-  const int64_t n = graft_tensor_numel(t), parts = dtype == GRAFT_C64 ? 2 : 1;
-  double *doubles = calloc((size_t)n + 1, sizeof *doubles);
-  float *singles = calloc((size_t)(n * parts) + 1, sizeof *singles);
-  for (int64_t i = 0; i < n; i++) doubles[i] = (double)(i * 7 % 11 - 5);
-  for (int64_t i = 0; i < n * parts; i++) singles[i] = (float)(i * 7 % 11 - 5);
-  graft_tensor *host = NULL;
-  graft_status status =
-      graft_tensor_from_host(graft_device_reference(), dtype, graft_tensor_ndim(t), graft_tensor_sizes(t),
-                             dtype == GRAFT_F64 ? (void *)doubles : (void *)singles, &host);
-  if (!status) status = graft_tensor_copy(t, host);
-  graft_tensor_release(host);
-  free(doubles);
-  free(singles);
+  const int64_t n = graft_tensor_numel(t);
+  const size_t bytes = GRAFT_DTYPE_BYTES(dtype);
+  char *data = calloc((size_t)n + 1, bytes);
+  for (int64_t i = 0; i < n; i++) {
+    const dt_value value = {.re = (long double)(i * 7 % 11 - 5), .im = (long double)(i % 7 - 3)};
+    dt_store(dtype, data + (size_t)i * bytes, value);
+  }
+  const graft_status status = put_elements(t, data);
+  free(data);
   return status;
 }
 

@@ -23,11 +23,7 @@ static graft_status fill_down(void *context, uint32_t index, graft_tensor *t) {
   for (int64_t i = 0; i < n; i++) {
     dt_store(dtype, data + (size_t)i * bytes, (dt_value){.re = (long double)(1 - (whole ? i % 3 : i))});
   }
-  graft_tensor *host = NULL;
-  graft_status status =
-      graft_tensor_from_host(graft_device_reference(), dtype, graft_tensor_ndim(t), graft_tensor_sizes(t), data, &host);
-  if (!status) status = graft_tensor_copy(t, host);
-  graft_tensor_release(host);
+  const graft_status status = put_elements(t, data);
   free(data);
   return status;
 }
