@@ -3,21 +3,16 @@
  * longer, or be wrong where no case's numbers show it; formulas.txt has a digest of each, over the suite's calls at
  * level mustpass and the first of these in other dtypes, so that none changes unseen.
  *
- *     test_formulas                compares
+ *     test_formulas                compares; --op LIST: of these ops, as the suite names them
  *     test_formulas --write FILE   writes the table anew: after a change that is meant, and for new cases
  *     test_formulas --show OP      prints what the digests of an op are of
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "conformance/run/fill.h"
-#include "conformance/run/menu.h"
+#include "digests.h"
 #include "shapes.h"
 
 #define TABLE GRAFT_SOURCE_DIR "/tests/formulas.txt"
 
-enum { TENSORS_MOST = 1 << 16, OPS_MOST = 1024 };
+enum { TENSORS_MOST = 1 << 16 };
 
 /* ---- a text of calls ---- */
 
@@ -130,8 +125,7 @@ static void tell_end(fx *s) {
 
 /* ---- rules, decompositions, gradients ---- */
 
-enum { RULE, DECOMPOSITION, GRADIENT, PARTS };
-static const char *const parts[PARTS] = {"rule", "decomposition", "gradient"};
+enum { RULE, DECOMPOSITION, GRADIENT };
 
 static void tell_row(const op_def *def) {
   fprintf(told, "  '%s' saves %" PRIx64 " reads %" PRIx64 " without %x flags %x, %d%d%d\n",
@@ -246,12 +240,7 @@ static void tell_gradients(shapes *s) {
 
 /* ---- digests ---- */
 
-typedef struct digests {
-  uint64_t of[OPS_MOST][PARTS];
-  uint32_t cases[OPS_MOST];
-  graft_dtype first[OPS_MOST];
-  bool shows; /* prints the text */
-} digests;
+static graft_dtype first_dtypes[DIGEST_OPS]; /* in which an op's cases begin */
 
 static void digest(digests *d, size_t row, int part, const char *id, void (*tell)(shapes *), shapes *s) {
   char *text = NULL;
@@ -259,9 +248,7 @@ static void digest(digests *d, size_t row, int part, const char *id, void (*tell
   told = open_memstream(&text, &bytes);
   tell(s);
   fclose(told);
-  if (d->shows) printf("%s\n%s", id, text);
-  d->of[row][part] = (d->of[row][part] ^ cf_hash(text)) * UINT64_C(0x9E3779B97F4A7C15);
-  free(text);
+  digest_text(d, row, part, id, text);
 }
 
 /* False: there is no such call, as of sparse matrices in a dtype of none. */
@@ -300,14 +287,12 @@ static void take_turned(digests *d, size_t row, const cf_case *c, const char *id
 /* Each text of the first dtype in all dtypes, too: a rule takes some of which there are no cases, and refuses others.
  */
 static bool visit(void *context, const cf_case *c, const char *id) {
-  size_t count;
   digests *d = context;
-  const size_t row = (size_t)(op_schema_of(c->op_id) - op_schema_all(&count));
   if (c->mode != CF_FORWARD || c->fill != CF_UNIFORM) return true;
-  ck_assert_uint_lt(row, OPS_MOST);
+  const size_t row = digest_row(c);
   ck_assert_msg(take_case(d, row, c, id), "%s: %s", id, graft_last_error());
-  if (d->cases[row]++ == 0) d->first[row] = c->dtype;
-  const bool first = c->layout == CF_CONTIGUOUS && c->dtype == d->first[row];
+  if (d->cases[row]++ == 0) first_dtypes[row] = c->dtype;
+  const bool first = c->layout == CF_CONTIGUOUS && c->dtype == first_dtypes[row];
   if (first) take_turned(d, row, c, id);
   for (int n = 0; first && n < GRAFT_NUMBER_WIDE; n++) {
     cf_case other = *c;
@@ -320,111 +305,45 @@ static bool visit(void *context, const cf_case *c, const char *id) {
   return true;
 }
 
-static void take_digests(digests *d, const char *ops) {
-  *d = (digests){.shows = ops != NULL};
+static digest_options options;
+
+static void take_digests(digests *d) {
+  const char *ops = options.show ? options.show : options.ops;
+  *d = (digests){.columns = {"rule", "decomposition", "gradient"}, .shows = options.show};
   cf_menu(&(cf_selection){.level = CF_MUSTPASS, .ops = ops, .grad = -1, .ways = CF_CHOSEN_WAY}, visit, d);
 }
 
-static void say_line(char line[256], const digests *d, size_t row) {
-  size_t count, used = (size_t)snprintf(line, 256, "%s %u", op_schema_all(&count)[row].name, d->cases[row]);
-  for (int part = 0; part < PARTS; part++) {
-    used += (size_t)(d->of[row][part] ? snprintf(line + used, 256 - used, " %08" PRIx64, d->of[row][part] >> 32)
-                                      : snprintf(line + used, 256 - used, " -"));
-  }
-}
-
-/* The next line that is no remark; an empty one is the end. */
-static void next_line(FILE *file, char line[256]) {
-  do {
-    if (!fgets(line, 256, file)) *line = 0;
-    line[strcspn(line, "\n")] = 0;
-  } while (*line == '#');
-}
-
-static bool is_of_op(const char *line, const char *name) {
-  const size_t length = strlen(name);
-  return strncmp(line, name, length) == 0 && line[length] == ' ';
-}
-
-/* What is other than in the table, to stderr. */
-static void tell_difference(const char *name, const char *expected, const char *found) {
-  char was[3 + PARTS][128] = {{0}}, is[3 + PARTS][128] = {{0}};
-  sscanf(expected, "%127s %127s %127s %127s %127s", was[0], was[1], was[2], was[3], was[4]);
-  sscanf(found, "%127s %127s %127s %127s %127s", is[0], is[1], is[2], is[3], is[4]);
-  if (strcmp(was[1], is[1]) != 0) {
-    fprintf(stderr, "%s: %s cases, of which the table knows %s\n", name, is[1], *was[1] ? was[1] : "none");
-    return;
-  }
-  for (int part = 0; part < PARTS; part++)
-    if (strcmp(was[2 + part], is[2 + part]) != 0) fprintf(stderr, "%s: another %s\n", name, parts[part]);
-}
+static digests found;
 
 START_TEST(formulas_are_those_of_the_table) {
-  static digests found;
-  char expected[256], line[256];
-  int wrong = 0;
-  size_t count;
-  const op_schema *all = op_schema_all(&count);
-  FILE *file = fopen(TABLE, "r");
-  ck_assert_msg(file != NULL, "%s can't be read", TABLE);
-  take_digests(&found, NULL);
-  next_line(file, expected);
-  for (size_t i = 0; i < count; i++) {
-    if (!found.cases[i]) continue;
-    const bool named = is_of_op(expected, all[i].name);
-    say_line(line, &found, i);
-    if (!named || strcmp(line, expected) != 0) {
-      tell_difference(all[i].name, named ? expected : "", line);
-      wrong++;
-    }
-    if (named) next_line(file, expected);
-  }
-  fclose(file);
-  ck_assert_msg(!wrong && !*expected,
-                "%d ops are not what " TABLE
-                " says, whose next line is '%s'. `test_formulas --show OP` prints what the "
-                "digests are of, here and in a tree without the change. If it is meant, or of new cases: "
-                "test_formulas --write " TABLE,
-                wrong, expected);
+  take_digests(&found);
+  digests_compare(&found, TABLE, "test_formulas", options.ops);
 }
 END_TEST
-
-static const char *to_write; /* a path */
 
 START_TEST(the_table_is_written) {
-  static digests found;
-  char line[256];
-  size_t count;
-  op_schema_all(&count);
-  take_digests(&found, NULL);
-  FILE *file = fopen(to_write, "w");
-  ck_assert_ptr_nonnull(file);
-  fprintf(file,
-          "# Of each op: how many calls the suite has of it at level mustpass, and digests of what its rule says of "
-          "them, of\n"
-          "# the calls that its decomposition makes, and of those that its gradients make; -: it has none.\n"
-          "# tests/test_formulas.c\n");
-  for (size_t i = 0; i < count; i++) {
-    if (!found.cases[i]) continue;
-    say_line(line, &found, i);
-    fprintf(file, "%s\n", line);
-  }
-  ck_assert_int_eq(fclose(file), 0);
+  take_digests(&found);
+  digests_write(
+      &found, options.write,
+      "# Of each op: how many calls the suite has of it at level mustpass, and digests of what its rule says of "
+      "them, of\n"
+      "# the calls that its decomposition makes, and of those that its gradients make; -: it has none.\n"
+      "# tests/test_formulas.c\n");
 }
 END_TEST
 
-static const char *to_show; /* an op */
-
 START_TEST(the_text_is_shown) {
-  static digests found;
-  take_digests(&found, to_show);
+  take_digests(&found);
 }
 END_TEST
 
 int main(int argc, char **argv) {
   const suite_test tests[] = {ONCE(formulas_are_those_of_the_table), {0}};
   const suite_test writing[] = {ONCE(the_table_is_written), {0}}, showing[] = {ONCE(the_text_is_shown), {0}};
-  if (argc == 3 && strcmp(argv[1], "--write") == 0) to_write = argv[2];
-  if (argc == 3 && strcmp(argv[1], "--show") == 0) to_show = argv[2];
-  return run_suite("formulas", to_show ? showing : to_write ? writing : tests, (suite_options){.timeout_s = 600});
+  options = digest_options_of(argc, argv);
+  return run_suite("formulas",
+                   options.show    ? showing
+                   : options.write ? writing
+                                   : tests,
+                   (suite_options){.timeout_s = 600});
 }

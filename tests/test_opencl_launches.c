@@ -14,24 +14,18 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #endif
 #include <dlfcn.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "conformance/cases/cases.h"
 #include "conformance/run/attempt.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
-#include "conformance/run/fill.h"
-#include "conformance/run/menu.h"
+#include "digests.h"
 #include "opencl_described.h"
-#include "suite.h"
 
 #define TABLE GRAFT_SOURCE_DIR "/reference_backend_opencl/expect/launches.txt"
 
 #define LARGEST "pointwise"
-
-enum { OPS_MOST = 1024 };
 
 /* ---- what is told ---- */
 
@@ -149,137 +143,70 @@ static char *text_of(const cf_case *c, graft_rt_device *device) {
 
 /* ---- digests ---- */
 
-typedef struct digests {
+typedef struct asked {
+  digests digests;
   graft_rt_device *device;
   int number; /* of the device */
-  uint64_t of[OPS_MOST][DESCRIBED_DEVICES];
-  uint32_t cases[OPS_MOST];
-  bool shows; /* prints the text */
-} digests;
+} asked;
 
 static bool visit(void *context, const cf_case *c, const char *id) {
-  digests *d = context;
-  size_t count;
-  const size_t row = (size_t)(op_schema_of(c->op_id) - op_schema_all(&count));
+  asked *a = context;
   if ((c->mode != CF_FORWARD && c->mode != CF_GROUPED) || c->fill != CF_UNIFORM) return true;
   if (c->level > CF_SMOKE && strcmp(cf_case_family(c), LARGEST) == 0) return true;
-  ck_assert_uint_lt(row, OPS_MOST);
-  char *text = text_of(c, d->device);
-  if (d->shows) printf("%s %s\n%s", described[d->number].name, id, text);
-  d->of[row][d->number] = (d->of[row][d->number] ^ cf_hash(text)) * UINT64_C(0x9E3779B97F4A7C15);
-  d->cases[row] += d->number == 0;
-  free(text);
+  const size_t row = digest_row(c);
+  digest_text(&a->digests, row, a->number, id, text_of(c, a->device));
+  a->digests.cases[row] += a->number == 0;
   return true;
 }
 
-static void take_digests(digests *d, const char *ops, const char *families, bool shows) {
-  *d = (digests){.shows = shows};
+static digest_options options;
+static const char *families; /* NULL: all */
+
+static void take_digests(asked *a) {
+  const char *ops = options.show ? options.show : options.ops;
+  *a = (asked){.digests.shows = options.show};
   prepare_described();
-  for (d->number = 0; d->number < DESCRIBED_DEVICES; d->number++) {
-    d->device = open_described(d->number);
+  for (a->number = 0; a->number < DESCRIBED_DEVICES; a->number++) {
+    a->digests.columns[a->number] = described[a->number].name;
+    a->device = open_described(a->number);
     idle_read_zeros(true);
     cf_menu(&(cf_selection){.level = CF_MUSTPASS, .ops = ops, .families = families, .grad = -1, .ways = CF_CHOSEN_WAY},
-            visit, d);
+            visit, a);
     idle_read_zeros(false);
   }
 }
 
-static void say_line(char line[256], const digests *d, size_t row) {
-  size_t count, used = (size_t)snprintf(line, 256, "%s %u", op_schema_all(&count)[row].name, d->cases[row]);
-  for (int i = 0; i < DESCRIBED_DEVICES; i++)
-    used += (size_t)snprintf(line + used, 256 - used, " %08" PRIx64, d->of[row][i] >> 32);
-}
-
-static const char *wanted, *ops; /* families, and ops; NULL: all */
-
-static bool read_line(FILE *file, char line[256]) {
-  do {
-    if (!fgets(line, 256, file)) return false;
-    line[strcspn(line, "\n")] = 0;
-  } while (*line == '#');
-  return true;
-}
-
-/* Of the ops that were asked for. Returns how many lines are other than in the table. */
-static int compare(FILE *file, const digests *found) {
-  static bool named[OPS_MOST];
-  char line[256], expected[256];
-  int wrong = 0;
-  size_t count;
-  const op_schema *all = op_schema_all(&count);
-  while (read_line(file, expected)) {
-    const size_t length = strcspn(expected, " ");
-    size_t row = 0;
-    while (row < count && (strncmp(all[row].name, expected, length) != 0 || all[row].name[length])) row++;
-    ck_assert_msg(row < count, "%s: there is no such op", expected);
-    named[row] = true;
-    if (!found->cases[row]) continue;
-    say_line(line, found, row);
-    if (strcmp(line, expected) != 0) fprintf(stderr, "expected: %s\nis now:   %s\n", expected, line), wrong++;
-  }
-  for (size_t row = 0; row < count; row++)
-    if (found->cases[row] && !named[row]) fprintf(stderr, "%s is not there\n", all[row].name), wrong++;
-  return wrong;
-}
+static asked found;
 
 START_TEST(launches_are_those_of_the_table) {
-  static digests found;
   if (!has_opencl()) return;
-  FILE *file = fopen(TABLE, "r");
-  ck_assert_msg(file != NULL, "%s can't be read", TABLE);
-  take_digests(&found, ops, wanted, false);
-  const int wrong = compare(file, &found);
-  fclose(file);
-  ck_assert_msg(
-      wrong == 0,
-      "%d ops are not what " TABLE
-      " says. `test_opencl_launches --show OP` prints what the digests are of, here "
-      "and in a tree without the change. If it is meant, or of new cases: test_opencl_launches --write " TABLE,
-      wrong);
+  take_digests(&found);
+  digests_compare(&found.digests, TABLE, "test_opencl_launches", options.ops || families);
 }
 END_TEST
-
-static const char *to_write; /* a path */
 
 START_TEST(the_table_is_written) {
-  static digests found;
-  char line[256];
-  size_t count;
-  op_schema_all(&count);
-  take_digests(&found, NULL, NULL, false);
-  FILE *file = fopen(to_write, "w");
-  ck_assert_ptr_nonnull(file);
-  fprintf(file,
-          "# Of each op: how many of the suite's calls are made, and a digest of what they ask of the "
-          "driver on\n"
-          "# each device that tests/opencl_described.h describes. tests/test_opencl_launches.c\n");
-  for (size_t row = 0; row < count; row++) {
-    if (!found.cases[row]) continue;
-    say_line(line, &found, row);
-    fprintf(file, "%s\n", line);
-  }
-  ck_assert_int_eq(fclose(file), 0);
+  take_digests(&found);
+  digests_write(&found.digests, options.write,
+                "# Of each op: how many of the suite's calls are made, and a digest of what they ask of the "
+                "driver on\n"
+                "# each device that tests/opencl_described.h describes. tests/test_opencl_launches.c\n");
 }
 END_TEST
 
-static const char *to_show; /* an op */
-
 START_TEST(the_text_is_shown) {
-  static digests found;
-  take_digests(&found, to_show, NULL, true);
+  take_digests(&found);
 }
 END_TEST
 
 int main(int argc, char **argv) {
   const suite_test tests[] = {ONCE(launches_are_those_of_the_table), {0}};
   const suite_test writing[] = {ONCE(the_table_is_written), {0}}, showing[] = {ONCE(the_text_is_shown), {0}};
-  if (argc == 3 && strcmp(argv[1], "--write") == 0) to_write = argv[2];
-  if (argc == 3 && strcmp(argv[1], "--show") == 0) to_show = argv[2];
-  if (argc == 2) wanted = argv[1];
-  if (argc == 3 && strcmp(argv[1], "--op") == 0) ops = argv[2];
+  options = digest_options_of(argc, argv);
+  if (argc == 2) families = argv[1];
   return run_suite("opencl_launches",
-                   to_show    ? showing
-                   : to_write ? writing
-                              : tests,
+                   options.show    ? showing
+                   : options.write ? writing
+                                   : tests,
                    (suite_options){.timeout_s = 600});
 }

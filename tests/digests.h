@@ -1,0 +1,127 @@
+/* A table with a line for each op: how many of the suite's calls it is of, and digests of what is told of these, by
+ * column. Who includes it tells, and says what the columns are. */
+#ifndef GRAFT_TESTS_DIGESTS_H
+#define GRAFT_TESTS_DIGESTS_H
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/run/fill.h"
+#include "conformance/run/menu.h"
+#include "suite.h"
+
+enum { DIGEST_OPS = 1024, DIGEST_COLUMNS = 4, DIGEST_LINE = 256 };
+
+typedef struct digests {
+  const char *columns[DIGEST_COLUMNS + 1]; /* their names; NULL behind the last */
+  bool shows;                              /* prints the texts */
+  uint64_t of[DIGEST_OPS][DIGEST_COLUMNS];
+  uint32_t cases[DIGEST_OPS];
+} digests;
+
+static inline size_t digest_row(const cf_case *c) {
+  size_t count;
+  const size_t row = (size_t)(op_schema_of(c->op_id) - op_schema_all(&count));
+  ck_assert_uint_lt(row, DIGEST_OPS);
+  return row;
+}
+
+/* One more text, which is freed. */
+static inline void digest_text(digests *d, size_t row, int column, const char *id, char *text) {
+  if (d->shows) printf("%s %s\n%s", d->columns[column], id, text);
+  d->of[row][column] = (d->of[row][column] ^ cf_hash(text)) * UINT64_C(0x9E3779B97F4A7C15);
+  free(text);
+}
+
+/* Name, cases and digests; -: nothing was told. */
+static inline void digest_line(char line[DIGEST_LINE], const digests *d, size_t row) {
+  size_t count, used = (size_t)snprintf(line, DIGEST_LINE, "%s %u", op_schema_all(&count)[row].name, d->cases[row]);
+  for (int i = 0; d->columns[i]; i++) {
+    char *to = line + used;
+    used += (size_t)(d->of[row][i] ? snprintf(to, DIGEST_LINE - used, " %08" PRIx64, d->of[row][i] >> 32)
+                                   : snprintf(to, DIGEST_LINE - used, " -"));
+  }
+}
+
+/* What is other than in the table, to stderr; expected "": the table has no such line. */
+static inline void digest_difference(const digests *d, const char *expected, const char *found) {
+  char was[2 + DIGEST_COLUMNS][128] = {{0}}, is[2 + DIGEST_COLUMNS][128] = {{0}};
+  sscanf(expected, "%127s %127s %127s %127s %127s %127s", was[0], was[1], was[2], was[3], was[4], was[5]);
+  sscanf(found, "%127s %127s %127s %127s %127s %127s", is[0], is[1], is[2], is[3], is[4], is[5]);
+  if (strcmp(was[1], is[1]) != 0) {
+    fprintf(stderr, "%s: %s cases, of which the table knows %s\n", is[0], is[1], *was[1] ? was[1] : "none");
+    return;
+  }
+  for (int i = 0; d->columns[i]; i++)
+    if (strcmp(was[2 + i], is[2 + i]) != 0) fprintf(stderr, "%s: %s is another\n", is[0], d->columns[i]);
+}
+
+/* The next line that is no remark; an empty one is the end. */
+static inline void digest_next(FILE *file, char line[DIGEST_LINE]) {
+  do {
+    if (!fgets(line, DIGEST_LINE, file)) *line = 0;
+    line[strcspn(line, "\n")] = 0;
+  } while (*line == '#');
+}
+
+static inline bool is_digest_of(const char *line, const char *name) {
+  const size_t length = strlen(name);
+  return strncmp(line, name, length) == 0 && line[length] == ' ';
+}
+
+/* Holds them against the table, whose lines stand in the order of the ops; in part: what was not told of is passed
+ * over. */
+static inline void digests_compare(const digests *d, const char *path, const char *program, bool in_part) {
+  char expected[DIGEST_LINE], line[DIGEST_LINE];
+  int wrong = 0;
+  size_t count;
+  const op_schema *all = op_schema_all(&count);
+  FILE *file = fopen(path, "r");
+  ck_assert_msg(file != NULL, "%s can't be read", path);
+  digest_next(file, expected);
+  for (size_t row = 0; row < count; row++) {
+    const bool named = is_digest_of(expected, all[row].name);
+    digest_line(line, d, row);
+    if (d->cases[row] && !(named && strcmp(line, expected) == 0)) {
+      digest_difference(d, named ? expected : "", line);
+      wrong++;
+    }
+    if (named && (d->cases[row] || in_part)) digest_next(file, expected);
+  }
+  fclose(file);
+  ck_assert_msg(!wrong && !*expected,
+                "%d ops are not what %s says, whose next line is '%s'. `%s --show OP` prints what the digests are of, "
+                "here and in a tree without the change. If it is meant, or of new cases: %s --write %s",
+                wrong, path, expected, program, program, path);
+}
+
+static inline void digests_write(const digests *d, const char *path, const char *remark) {
+  char line[DIGEST_LINE];
+  size_t count;
+  op_schema_all(&count);
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  fputs(remark, file);
+  for (size_t row = 0; row < count; row++) {
+    if (!d->cases[row]) continue;
+    digest_line(line, d, row);
+    fprintf(file, "%s\n", line);
+  }
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+/* `--write FILE`, `--show OP`, `--op LIST`; NULL: not given. */
+typedef struct digest_options {
+  const char *write, *show, *ops;
+} digest_options;
+
+static inline digest_options digest_options_of(int argc, char **argv) {
+  digest_options options = {0};
+  if (argc == 3 && strcmp(argv[1], "--write") == 0) options.write = argv[2];
+  if (argc == 3 && strcmp(argv[1], "--show") == 0) options.show = argv[2];
+  if (argc == 3 && strcmp(argv[1], "--op") == 0) options.ops = argv[2];
+  return options;
+}
+
+#endif
