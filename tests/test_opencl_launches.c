@@ -128,16 +128,12 @@ static void attempt(cf_call *call, graft_rt_device *device, FILE *to) {
   free(s);
 }
 
-static char *text_of(const cf_case *c, graft_rt_device *device) {
+static char *text_of(cf_call *call, graft_rt_device *device) {
   char *text = NULL;
   size_t bytes;
-  cf_call call;
-  ck_assert_msg(cf_call_open(c, &call), "%s", graft_last_error());
-  ck_assert(cf_call_fill(&call, 1, true));
   FILE *to = open_memstream(&text, &bytes);
-  attempt(&call, device, to);
+  attempt(call, device, to);
   fclose(to);
-  cf_call_close(&call);
   return text;
 }
 
@@ -145,8 +141,7 @@ static char *text_of(const cf_case *c, graft_rt_device *device) {
 
 typedef struct asked {
   digests digests;
-  graft_rt_device *device;
-  int number; /* of the device */
+  graft_rt_device *devices[DESCRIBED_DEVICES];
 } asked;
 
 static bool visit(void *context, const cf_case *c, const char *id) {
@@ -154,8 +149,15 @@ static bool visit(void *context, const cf_case *c, const char *id) {
   if ((c->mode != CF_FORWARD && c->mode != CF_GROUPED) || c->fill != CF_UNIFORM) return true;
   if (c->level > CF_SMOKE && strcmp(cf_case_family(c), LARGEST) == 0) return true;
   const size_t row = digest_row(c);
-  digest_text(&a->digests, row, a->number, id, text_of(c, a->device));
-  a->digests.cases[row] += a->number == 0;
+  cf_call call;
+  ck_assert_msg(cf_call_open(c, &call), "%s", graft_last_error());
+  ck_assert(cf_call_fill(&call, 1, true));
+  for (int number = 0; number < DESCRIBED_DEVICES; number++) {
+    idle_describe(described[number].answers);
+    digest_text(&a->digests, row, number, id, text_of(&call, a->devices[number]));
+  }
+  a->digests.cases[row]++;
+  cf_call_close(&call);
   return true;
 }
 
@@ -166,14 +168,14 @@ static void take_digests(asked *a) {
   const char *ops = options.show ? options.show : options.ops;
   *a = (asked){.digests.shows = options.show};
   prepare_described();
-  for (a->number = 0; a->number < DESCRIBED_DEVICES; a->number++) {
-    a->digests.columns[a->number] = described[a->number].name;
-    a->device = open_described(a->number);
-    idle_read_zeros(true);
-    cf_menu(&(cf_selection){.level = CF_MUSTPASS, .ops = ops, .families = families, .grad = -1, .ways = CF_CHOSEN_WAY},
-            visit, a);
-    idle_read_zeros(false);
+  for (int number = 0; number < DESCRIBED_DEVICES; number++) {
+    a->digests.columns[number] = described[number].name;
+    a->devices[number] = open_described(number);
   }
+  idle_read_zeros(true);
+  cf_menu(&(cf_selection){.level = CF_MUSTPASS, .ops = ops, .families = families, .grad = -1, .ways = CF_CHOSEN_WAY},
+          visit, a);
+  idle_read_zeros(false);
 }
 
 static asked found;

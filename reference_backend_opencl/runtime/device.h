@@ -9,6 +9,8 @@ typedef struct ocl_shared_kernel ocl_shared_kernel;
 typedef struct ocl_tables ocl_tables;
 typedef struct ocl_profiler ocl_profiler;
 
+enum { OCL_PROGRAM_LISTS = 256 }; /* a device has some thousand programs where many models run */
+
 struct graft_device {
   ocl_plugin *plugin;
   cl_device_id id;
@@ -32,14 +34,14 @@ struct graft_device {
 
   pthread_mutex_t program_lock; /* guards `programs` and the state of each */
   pthread_cond_t program_ready;
-  ocl_program *programs;
-  atomic_bool disk_unusable; /* said once, then no more tries */
-  bool long_header;          /* the driver puts a long header in front of each program */
-  atomic_bool keeps_header;  /* and can't be told not to */
-  bool optimizes_slowly;     /* most of what compiling a program takes: one for small calls may do without */
-  bool keeps_programs;       /* the driver keeps what it compiles, and compiles it once more for a binary */
-  bool buffers_in_place;     /* a buffer made of the host's memory lies there, and nowhere else */
-  bool compiles_here;        /* in this process, a kernel in the driver's threads where it is first run */
+  ocl_program *programs[OCL_PROGRAM_LISTS]; /* by their keys */
+  atomic_bool disk_unusable;                /* said once, then no more tries */
+  bool long_header;                         /* the driver puts a long header in front of each program */
+  atomic_bool keeps_header;                 /* and can't be told not to */
+  bool optimizes_slowly; /* most of what compiling a program takes: one for small calls may do without */
+  bool keeps_programs;   /* the driver keeps what it compiles, and compiles it once more for a binary */
+  bool buffers_in_place; /* a buffer made of the host's memory lies there, and nowhere else */
+  bool compiles_here;    /* in this process, a kernel in the driver's threads where it is first run */
 
   pthread_mutex_t tensor_lock; /* guards what nvidia.c found out */
   bool tensor_known, tensor_cores;

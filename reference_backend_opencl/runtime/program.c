@@ -202,21 +202,21 @@ static bool load(graft_device *device, ocl_program *program, const char *options
   return false; /* the next build puts its own there */
 }
 
-static ocl_program *find(graft_device *device, ocl_key key) {
-  ocl_program *program = device->programs;
-  while (program && (program->key.low != key.low || program->key.high != key.high)) program = program->next;
-  return program;
+/* Where the program of this key hangs or, NULL, is to hang. */
+static ocl_program **find(graft_device *device, ocl_key key) {
+  ocl_program **at = &device->programs[key.low % OCL_PROGRAM_LISTS];
+  while (*at && ((*at)->key.low != key.low || (*at)->key.high != key.high)) at = &(*at)->next;
+  return at;
 }
 
 /* Returns the program of this key, with *mine true if the caller is the one to build it. */
 static ocl_program *claim(graft_device *device, ocl_key key, bool *mine) {
   pthread_mutex_lock(&device->program_lock);
-  ocl_program *program = find(device, key);
+  ocl_program **at = find(device, key), *program = *at;
   *mine = !program;
   if (*mine && (program = calloc(1, sizeof *program))) {
     program->key = key;
-    program->next = device->programs;
-    device->programs = program;
+    *at = program;
   }
   while (!*mine && program->state == BUILDING) pthread_cond_wait(&device->program_ready, &device->program_lock);
   pthread_mutex_unlock(&device->program_lock);
@@ -371,13 +371,20 @@ graft_status ocl_program_get_whole(graft_device *device, const char *text, const
   return status;
 }
 
-void ocl_program_close_all(graft_device *device) {
-  while (device->programs) {
-    ocl_program *program = device->programs;
-    device->programs = program->next;
+static void close_list(ocl_program *program) {
+  while (program) {
+    ocl_program *next = program->next;
     if (program->handle) clReleaseProgram(program->handle);
     if (program->optimized) clReleaseProgram(program->optimized);
     free_recipe(program->kept);
     free(program);
+    program = next;
+  }
+}
+
+void ocl_program_close_all(graft_device *device) {
+  for (int list = 0; list < OCL_PROGRAM_LISTS; list++) {
+    close_list(device->programs[list]);
+    device->programs[list] = NULL;
   }
 }
