@@ -284,6 +284,47 @@ static void *driver(const char *name) {
   return function;
 }
 
+/* Events of commands that their queue may keep to itself: it was not flushed behind them. The latest few. */
+enum { UNFLUSHED = 64 };
+static struct {
+  cl_command_queue queue;
+  cl_event event;
+} unflushed[UNFLUSHED];
+static uint32_t events_seen;
+static long waits_for_ever;
+static pthread_mutex_t unflushed_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void see_event(cl_command_queue queue, cl_event event) {
+  atomic_fetch_add(&objects[BETWEEN_EVENTS], 1);
+  pthread_mutex_lock(&unflushed_lock);
+  for (int i = 0; i < UNFLUSHED; i++) /* where one lay that was released another may lie */
+    if (unflushed[i].event == event) unflushed[i].queue = NULL;
+  unflushed[events_seen % UNFLUSHED].queue = queue;
+  unflushed[events_seen++ % UNFLUSHED].event = event;
+  pthread_mutex_unlock(&unflushed_lock);
+}
+
+static void see_flush(cl_command_queue queue) {
+  pthread_mutex_lock(&unflushed_lock);
+  for (int i = 0; i < UNFLUSHED; i++)
+    if (unflushed[i].queue == queue) unflushed[i].queue = NULL;
+  pthread_mutex_unlock(&unflushed_lock);
+}
+
+/* What a queue waits for of another must have been flushed there: it may never be begun. */
+static void see_waits(cl_command_queue queue, cl_uint count, const cl_event *list) {
+  pthread_mutex_lock(&unflushed_lock);
+  for (int i = 0; i < UNFLUSHED; i++) {
+    const bool kept = unflushed[i].queue && unflushed[i].queue != queue;
+    for (cl_uint k = 0; kept && k < count; k++) waits_for_ever += list[k] == unflushed[i].event;
+  }
+  pthread_mutex_unlock(&unflushed_lock);
+}
+
+long between_waits_for_ever(void) {
+  return waits_for_ever;
+}
+
 #define DRIVER(name) ((__typeof__(&name))driver(#name))
 #define MADE(kind, name, type, parameters, arguments) \
   SEEN type name parameters {                         \
@@ -305,16 +346,23 @@ static void *driver(const char *name) {
     return DRIVER(clRelease##what)(object);  \
   }
 /* A command that gives an event where it is asked for one. */
-#define COMMAND(name, parameters, arguments)                                         \
-  SEEN cl_int name parameters {                                                      \
-    cl_int error = fails(#name, CALLER) ? answer : DRIVER(name) arguments;           \
-    if (error == CL_SUCCESS && event) atomic_fetch_add(&objects[BETWEEN_EVENTS], 1); \
-    return error;                                                                    \
+#define COMMAND(name, parameters, arguments)                               \
+  SEEN cl_int name parameters {                                            \
+    see_waits(queue, count, list);                                         \
+    cl_int error = fails(#name, CALLER) ? answer : DRIVER(name) arguments; \
+    if (error == CL_SUCCESS && event) see_event(queue, *event);            \
+    return error;                                                          \
   }
 /* One that waits: nothing is under way behind it, even where it fails. */
 #define WAITED(name, parameters, arguments)       \
   SEEN cl_int name parameters {                   \
     cl_int error = DRIVER(name) arguments;        \
+    return fails(#name, CALLER) ? answer : error; \
+  }
+#define FLUSHES(name)                             \
+  SEEN cl_int name(cl_command_queue queue) {      \
+    see_flush(queue);                             \
+    cl_int error = DRIVER(name)(queue);           \
     return fails(#name, CALLER) ? answer : error; \
   }
 #define ASKED(name, parameters, arguments)                         \
@@ -371,8 +419,9 @@ COMMAND(clEnqueueUnmapMemObject,
 
 SEEN cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event) {
   if (fails("clEnqueueMarkerWithWaitList", CALLER)) return answer;
+  see_waits(queue, count, list);
   cl_int error = DRIVER(clEnqueueMarkerWithWaitList)(queue, count, list, event);
-  if (error == CL_SUCCESS && event) atomic_fetch_add(&objects[BETWEEN_EVENTS], 1);
+  if (error == CL_SUCCESS && event) see_event(queue, *event);
   if (is_backend(CALLER)) atomic_fetch_add(&markers, 1);
   return error;
 }
@@ -391,7 +440,7 @@ SEEN cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem from, cl_bool blo
                                 void *to, cl_uint count, const cl_event *list, cl_event *event) {
   if (fails("clEnqueueReadBuffer", CALLER)) return answer;
   cl_int error = DRIVER(clEnqueueReadBuffer)(queue, from, blocking, offset, bytes, to, count, list, event);
-  if (error == CL_SUCCESS && event) atomic_fetch_add(&objects[BETWEEN_EVENTS], 1);
+  if (error == CL_SUCCESS && event) see_event(queue, *event);
   if (is_backend(CALLER)) atomic_fetch_add(&reads, 1);
   return error;
 }
@@ -411,8 +460,8 @@ ASKED(clGetProgramInfo, (cl_program program, cl_program_info key, size_t capacit
       (program, key, capacity, value, size))
 ASKED(clSetMemObjectDestructorCallback, (cl_mem buffer, void(CL_CALLBACK *say)(cl_mem, void *), void *context),
       (buffer, say, context))
-WAITED(clFlush, (cl_command_queue queue), (queue))
-WAITED(clFinish, (cl_command_queue queue), (queue))
+FLUSHES(clFlush)
+FLUSHES(clFinish)
 WAITED(clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 ASKED(clGetEventProfilingInfo, (cl_event event, cl_profiling_info key, size_t capacity, void *value, size_t *size),
       (event, key, capacity, value, size))

@@ -31,6 +31,9 @@ void between_count(long held[BETWEEN_COUNTS]);
 /* How often the backend has taken a lock that it held already, or given back one that it did not hold. */
 long between_misuses(void);
 
+/* How often a queue was told to wait for a command of another one that was not flushed behind it. */
+long between_waits_for_ever(void);
+
 /* ---- calls that fail ---- */
 
 /* A place in the backend from which it calls OpenCL or the C library: the function called and the functions of the

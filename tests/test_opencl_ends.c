@@ -138,6 +138,7 @@ static void expect_nothing_left(const char *const *options, void (*use_it)(graft
     ck_assert_msg(second[i] <= first[i], "%ld %s more are left each time", second[i] - first[i], between_kinds[i]);
   ck_assert_int_eq(second[BETWEEN_FILES], 0);
   ck_assert_msg(!between_misuses(), "locks were taken twice, or given back by who did not hold them");
+  ck_assert_msg(!between_waits_for_ever(), "a queue waits for what another one was not told to begin");
 }
 
 /* With the kernels for CPUs, and with those for GPUs. */

@@ -32,6 +32,7 @@ static void setup(void) {
 }
 
 static void teardown(void) {
+  ck_assert_msg(!between_waits_for_ever(), "a queue waits for what another one was not told to begin");
   OK(memory->release(device, buffer));
 }
 
@@ -436,6 +437,23 @@ START_TEST(what_a_kernel_has_is_not_given_again) {
 }
 END_TEST
 
+/* What was recorded is flushed: the driver may keep back what the other stream waits for. */
+START_TEST(a_stream_waits_for_another) {
+  graft_stream *first = new_stream(0), *second = new_stream(0);
+  graft_event *event = new_event(0);
+  uint8_t bytes[BYTES] = {0};
+  submit(first, 7);
+  OK(streams->event_record(event, first));
+  OK(streams->stream_wait(second, event));
+  OK(memory->copy_to_host(second, bytes, buffer, 0, BYTES, 0));
+  OK(streams->synchronize(second));
+  ck_assert(bytes[0] == 7 && bytes[BYTES - 1] == 7);
+  OK(streams->event_destroy(event));
+  OK(streams->destroy(second));
+  OK(streams->destroy(first));
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {ONCE(who_asks_again_shares_a_marker),
                               ONCE(a_stream_without_work_is_done),
@@ -443,6 +461,7 @@ int main(void) {
                               EACH(errors_last_as_long_as_they_must, ROWS(errors)),
                               ONCE(events_say_what_their_marker_says),
                               ONCE(time_between_events),
+                              ONCE(a_stream_waits_for_another),
                               EACH(timed_commands_stay_in_order, 2),
                               ONCE(unknown_flags_are_refused),
                               ONCE(allocations_that_no_device_has_are_refused),
