@@ -321,6 +321,22 @@ START_TEST(calls_of_each_tensor) {
 }
 END_TEST
 
+/* So many that a kernel is of these alone, without the call on lists that they are columns by. */
+static void many_by_tensors(graft_tensor **in, graft_tensor **out, const void *what) {
+  graft_tensor **p = in, **g = in + 2;
+  (void)out, (void)what;
+  for (int k = 0; k < TENSORS; k++)
+    for (int i = 0; i < LONG; i++) WRITE(p[k], ADD_TENSOR, T(p[k]), T(g[k]), NUMBER(0.25 + i));
+  INTO(p, FOREACH_NEG, LIST(p));
+}
+
+START_TEST(too_many_calls_of_each_tensor_are_cut) {
+  if (!device) return;
+  const way w = {many_by_tensors, NULL, 4, 0, LONG * TENSORS + 1, 3, .at_least = false};
+  compare_lists("many by tensors", &w, &alike[_i]);
+}
+END_TEST
+
 START_TEST(calls_of_tensors_that_are_not_alike) {
   if (!device) return;
   compare_lists("by tensors", &(way){by_tensors, NULL, 6, 0, 0, 0, .at_least = true}, &kinds[_i]);
@@ -448,6 +464,7 @@ int main(void) {
                               ONCE(a_list_of_which_a_part_is_seen),
                               ONCE(what_is_too_long_is_cut),
                               EACH(calls_of_each_tensor, ROWS(alike)),
+                              EACH(too_many_calls_of_each_tensor_are_cut, ROWS(alike)),
                               EACH(calls_of_tensors_that_are_not_alike, ROWS(kinds)),
                               ONCE(calls_of_tensors_with_gaps),
                               EACH(calls_of_each_count, ROWS(counted)),
