@@ -179,15 +179,13 @@ static graft_status infer_steps(op_call *c) {
   return lone_power ? check_lone_power(c, dtype) : GRAFT_OK;
 }
 
-/* How many columns of a triangle's row there are, summed over the rows before `row`. */
-static int64_t triangle_before(int64_t row, int64_t columns, int64_t offset, bool lower) {
-  int64_t sum = 0;
-  for (int64_t i = 0; i < row; i++) {
-    int64_t below = i + offset + lower; /* columns on this side of the diagonal, or before it */
-    below = below < 0 ? 0 : below > columns ? columns : below;
-    sum += lower ? below : columns - below;
-  }
-  return sum;
+/* How many places of a matrix lie below its diagonal `offset`, or on it. Rows before `first` have none, those from
+ * `full` on have all of their columns, and between them each has one more than the row before it. */
+static __int128 lower_triangle(int64_t rows, int64_t columns, __int128 offset) {
+  const __int128 begin = -offset - 1, end = begin + columns;
+  const __int128 first = begin < 0 ? 0 : begin > rows ? rows : begin;
+  const __int128 full = end < first ? first : end > rows ? rows : end;
+  return (full - first) * (first + full - 1 - 2 * begin) / 2 + (rows - full) * columns;
 }
 
 static graft_status infer_triangle(op_call *c) {
@@ -199,10 +197,15 @@ static graft_status infer_triangle(op_call *c) {
   }
   bool served = dtype == GRAFT_I64 || dtype == GRAFT_I32;
   bool lower = c->schema->id == GRAFT_OP_TRIL_INDICES;
-  int64_t count = triangle_before(rows, columns, in.offset, lower);
+  __int128 count = lower ? lower_triangle(rows, columns, in.offset)
+                         : (__int128)rows * columns - lower_triangle(rows, columns, (__int128)in.offset - 1);
+  if (count > INT64_MAX / 2) {
+    return op_error(c, "the triangle of %lld rows and %lld columns has more elements than can be counted",
+                    (long long)rows, (long long)columns);
+  }
   if (!served) return op_error(c, "not defined for %s; expected i64 or i32", graft_dtype_name(dtype));
   op_set_dtype(c, ARG_tril_indices_dtype, dtype);
-  op_out(c, OUT, dtype, 2, (int64_t[]){2, count});
+  op_out(c, OUT, dtype, 2, (int64_t[]){2, (int64_t)count});
   return GRAFT_OK;
 }
 
