@@ -9,6 +9,7 @@
 #define GROUPS 2
 #endif
 #define STRIP (GROUPS * LANES)
+#define TOGETHER 4 /* sweeps of rotations that turn a strip at a time: linalg.h has it, too */
 #define BLOCK 32 /* steps, a multiple of TILE: the rows of a strip whose sums are in registers */
 
 typedef struct {
@@ -25,6 +26,7 @@ static strip strip_of(matrix at, long step, long next, long j, long columns) {
 
 #if LANES == 1
 typedef CT group;
+static group scale_add(RT r, group z, group c) { return SCALE_ADD(r, z, c); }
 static group load_lanes(const_matrix from, long next, int count) { return count > 0 ? *from : (CT)0; }
 static void store_lanes(group v, matrix to, long next, int count) {
   if (count > 0) *to = v;
@@ -32,6 +34,7 @@ static void store_lanes(group v, matrix to, long next, int count) {
 static group keep_before(int first, group kept, group changed) { return first > 0 ? kept : changed; }
 #else
 typedef CAT(CT, LANES) group;
+static group scale_add(RT r, group z, group c) { return fma((group)(r), z, c); }
 static INLINED group load_lanes(const_matrix from, long next, int count) {
   if (next == 1 && count >= LANES) return CAT(vload, LANES)(0, from);
   CT parts[LANES];
@@ -85,12 +88,103 @@ static INLINED void turn_rows(strip x, __global const RT *cosines, __global cons
 #pragma unroll
     for (int g = 0; g < GROUPS; g++) {
       const group next = load_group(x, i + ahead, g);
-      store_group(s * next + c * kept[g], x, i, g);
-      kept[g] = c * next - s * kept[g];
+      store_group(scale_add(s, next, c * kept[g]), x, i, g);
+      kept[g] = scale_add(c, next, -s * kept[g]);
     }
   }
 #pragma unroll
   for (int g = 0; g < GROUPS; g++) store_group(kept[g], x, to, g);
+}
+
+/* Likewise by TOGETHER sweeps one behind the other, each a row behind the one before: a row that one has left is at once
+ * the next one's, and stays in registers until all have turned it. The numbers of a sweep stand `size` behind those of
+ * the one before. */
+static INLINED void turn_rows_together(strip x, __global const RT *cosines, __global const RT *sines, long size,
+                                       long from, long to) {
+  const long ahead = from < to ? 1 : -1;
+  for (int k = 0; k < TOGETHER - 1; k++)
+    turn_rows(x, cosines + k * size, sines + k * size, from, from + ahead * (TOGETHER - 1 - k));
+  group kept[TOGETHER][GROUPS];
+  long i = from + ahead * (TOGETHER - 1);
+#pragma unroll
+  for (int k = 0; k < TOGETHER; k++) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) kept[k][g] = load_group(x, i - ahead * k, g);
+  }
+  for (; i != to; i += ahead) {
+    const long turn = min(i, i + ahead);
+    group next[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) next[g] = load_group(x, i + ahead, g);
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++) {
+      const RT c = cosines[k * size + turn - ahead * k], s = sines[k * size + turn - ahead * k];
+#pragma unroll
+      for (int g = 0; g < GROUPS; g++) {
+        const group left = scale_add(s, next[g], c * kept[k][g]);
+        kept[k][g] = scale_add(c, next[g], -s * kept[k][g]);
+        next[g] = left;
+      }
+    }
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) store_group(next[g], x, i - ahead * (TOGETHER - 1), g);
+  }
+#pragma unroll
+  for (int k = 0; k < TOGETHER; k++) {
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) store_group(kept[k][g], x, to - ahead * k, g);
+  }
+  for (int k = 1; k < TOGETHER; k++) turn_rows(x, cosines + k * size, sines + k * size, to - ahead * k, to);
+}
+
+/* Sweeps whose rotations are still to turn rows. Of each there are `kinds` rows of cos and as many of sin, taking
+ * turns, of which [low, high) count: a sweep that does not reach as far stands still there. */
+typedef struct {
+  __global RT *turns;
+  long size, low, high;
+  int kinds, count;
+} sweeps;
+
+static __global RT *turns_of(sweeps s, int sweep, int row) {
+  return s.turns + (sweep * 2 * s.kinds + row) * s.size;
+}
+
+static void stand_still(sweeps s, int sweep, long from, long to) {
+  for (int row = 0; row < 2 * s.kinds; row++) {
+    EACH_LANE(i, from, to) turns_of(s, sweep, row)[i] = row % 2 == 0;
+  }
+}
+
+/* Whether one over rows low to high goes with those before: most of their rows are its own, too. */
+static bool goes_with(sweeps s, long low, long high) {
+  const long shared = min(s.high, high) - max(s.low, low), all = max(s.high, high) - min(s.low, low);
+  return s.count == 0 || (s.count < TOGETHER && 2 * shared >= all);
+}
+
+/* With one more, over rows low to high, whose rotations are in their place, or are being put there. */
+static sweeps with_sweep(sweeps s, long low, long high) {
+  const sweeps before = s;
+  s.low = s.count ? min(before.low, low) : low;
+  s.high = s.count ? max(before.high, high) : high;
+  for (int k = 0; k < before.count; k++) {
+    stand_still(s, k, s.low, before.low);
+    stand_still(s, k, before.high, s.high);
+  }
+  stand_still(s, s.count, s.low, low);
+  stand_still(s, s.count, high, s.high);
+  s.count++;
+  return s;
+}
+
+/* The strip is turned by all of them, in their order, by the rotations of one kind: upwards from their last row, or
+ * downwards from their first. */
+static void turn_strip(strip x, sweeps s, int kind, bool up) {
+  const long from = up ? s.high : s.low, to = up ? s.low : s.high;
+  if (s.count == TOGETHER && s.high - s.low >= TOGETHER) {
+    turn_rows_together(x, turns_of(s, 0, 2 * kind), turns_of(s, 0, 2 * kind + 1), 2 * s.kinds * s.size, from, to);
+  } else {
+    for (int k = 0; k < s.count; k++) turn_rows(x, turns_of(s, k, 2 * kind), turns_of(s, k, 2 * kind + 1), from, to);
+  }
 }
 
 /* `wide` columns of a row, at most BLOCK. */

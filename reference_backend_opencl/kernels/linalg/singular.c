@@ -1,7 +1,7 @@
 /* Singular values. */
 #include "kernels/linalg/singular.h"
 
-enum { ROTATIONS = 6 }; /* d, e, cos and sin of both sides */
+enum { ROTATIONS = 2 + 4 * OCL_STACK_TOGETHER }; /* d, e, cos and sin of both sides */
 
 /* Sizes of a stack of matrices, of which the longer side is that of the rows, and into how many parts their vectors are
  * cut: those that are made of reflectors, and those that are turned. */

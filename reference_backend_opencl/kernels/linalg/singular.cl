@@ -225,6 +225,12 @@ typedef struct {
   bool conjugated;
 } vectors;
 
+/* The left vectors of a part, `lefts` columns, and the right ones behind them. */
+static void turn_vectors(matrix z, sweeps taken, long wide, long lefts, long here) {
+  EACH_STRIP(j, 0, lefts) turn_strip(strip_of(z, wide, 1, j, lefts), taken, 1, false);
+  EACH_STRIP(j, lefts, here) turn_strip(strip_of(z, wide, 1, j, here), taken, 0, false);
+}
+
 /* A part has some rows of the left vectors, and then of the right ones, which it turns as columns; the steps each part
  * takes for itself. Work: these columns, d, e and the rotations. Given: the products of the reflectors, and what is
  * beside each matrix. */
@@ -239,8 +245,9 @@ KERNEL diagonal(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(given), 
     const_matrix left = CONST_MATRIX(given), right = left + matrices * length * rights;
     const_matrix beside = right + matrices * below * below + b * BESIDE(count);
     __global const RT *from = (__global const RT *)(beside + 2 * count);
-    matrix z = MATRIX(work) + piece * count * (wide + 6);
-    __global RT *d = (__global RT *)(z + count * wide), *e = d + count, *turns = e + count;
+    matrix z = MATRIX(work) + piece * count * (wide + 2 + 4 * TOGETHER);
+    __global RT *d = (__global RT *)(z + count * wide), *e = d + count;
+    sweeps taken = {.turns = e + count, .size = count, .kinds = 2};
     const RT scale = count > 0 ? from[2 * count] : (RT)1;
     left += b * length * rights;
     right += b * below * below;
@@ -255,19 +262,20 @@ KERNEL diagonal(PLACE(u), PLACE(s), PLACE(vh), PLACE(work), CONST_PLACE(given), 
       }
     }
     SYNC;
-    for (long done = 0, sweeps = 0; done < count;) {
+    for (long done = 0, tries = 0; done < count;) {
       const long m = count - 1 - done, l = begin_of_block(d, e, m);
-      const bool more = l < m && sweeps < SWEEPS;
+      const bool more = l < m && tries < SWEEPS, turn = more && !goes_with(taken, l, m);
       SYNC;
-      if (LANE == 0 && more) take_step(d, e, turns, count, l, m);
+      if (turn) turn_vectors(z, taken, wide, lefts, here);
+      if (turn) taken.count = 0;
       SYNC;
-      if (more) {
-        EACH_STRIP(j, 0, lefts) turn_rows(strip_of(z, wide, 1, j, lefts), turns + 2 * count, turns + 3 * count, l, m);
-        EACH_STRIP(j, lefts, here) turn_rows(strip_of(z, wide, 1, j, here), turns, turns + count, l, m);
-      }
-      sweeps = more ? sweeps + 1 : 0;
+      if (LANE == 0 && more) take_step(d, e, turns_of(taken, taken.count, 0), count, l, m);
+      if (more) taken = with_sweep(taken, l, m);
+      SYNC;
+      tries = more ? tries + 1 : 0;
       done += !more;
     }
+    turn_vectors(z, taken, wide, lefts, here);
     SYNC;
     const vectors of_u = {MATRIX(u) + b * rows * U_COLUMNS, U_COLUMNS, 1, false};
     const vectors of_v = {MATRIX(vh) + b * VH_ROWS * columns, 1, columns, true};

@@ -12,7 +12,8 @@ typedef struct layout {
 
 static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
   int64_t rows = size ? size - 1 : 0, wide = ocl_ceil_divide(size, parts);
-  int64_t reduction = matrices * size * (size + 4), steps = matrices * parts * size * (wide + 4);
+  int64_t reduction = matrices * size * (size + 4),
+          steps = matrices * parts * size * (wide + 2 + 2 * OCL_STACK_TOGETHER);
   int64_t blocks = matrices * parts * ocl_stack_block_work(rows, rows);
   return (layout){.reflectors = matrices * rows * size,
                   .factors = matrices * rows,

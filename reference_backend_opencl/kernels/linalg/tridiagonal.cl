@@ -151,8 +151,9 @@ KERNEL ql(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(diagonal), CON
     const long b = piece / PARTS, first = piece % PARTS * wide, count = VECTORS ? min(wide, size - first) : 0;
     const_matrix given = CONST_MATRIX(q) + b * (size - 1) * (size - 1);
     __global const RT *from = (__global const RT *)(diagonal + offset_diagonal) + b * (2 * size + 1);
-    matrix z = MATRIX(work) + piece * size * (wide + 4);
-    __global RT *d = (__global RT *)(z + size * wide), *e = d + size, *cosines = e + size, *sines = cosines + size;
+    matrix z = MATRIX(work) + piece * size * (wide + 2 + 2 * TOGETHER);
+    __global RT *d = (__global RT *)(z + size * wide), *e = d + size;
+    sweeps taken = {.turns = e + size, .size = size, .kinds = 1};
     const RT scale = from[2 * size];
     EACH_LANE(i, 0, size) {
       d[i] = from[i];
@@ -163,18 +164,20 @@ KERNEL ql(PLACE(values), PLACE(vectors), PLACE(work), CONST_PLACE(diagonal), CON
       }
     }
     SYNC;
-    for (long l = 0, sweeps = 0; l < size;) {
+    for (long l = 0, tries = 0; l < size;) {
       const long m = end_of_block(d, e, l, size);
-      const bool more = m > l && sweeps < SWEEPS;
+      const bool more = m > l && tries < SWEEPS, turn = more && !goes_with(taken, l, m);
       SYNC;
-      if (LANE == 0 && more) sweep(d, e, cosines, sines, l, m);
+      EACH_STRIP(j, 0, turn ? count : 0) turn_strip(strip_of(z, wide, 1, j, count), taken, 0, true);
+      if (turn) taken.count = 0;
       SYNC;
-      if (more) {
-        EACH_STRIP(j, 0, count) turn_rows(strip_of(z, wide, 1, j, count), cosines, sines, m, l);
-      }
-      sweeps = more ? sweeps + 1 : 0;
+      if (LANE == 0 && more) sweep(d, e, turns_of(taken, taken.count, 0), turns_of(taken, taken.count, 1), l, m);
+      if (more) taken = with_sweep(taken, l, m);
+      SYNC;
+      tries = more ? tries + 1 : 0;
       l += !more;
     }
+    EACH_STRIP(j, 0, count) turn_strip(strip_of(z, wide, 1, j, count), taken, 0, true);
     SYNC;
     EACH_LANE(i, 0, size) {
       const long at = place_in_order(d, size, i);
