@@ -14,7 +14,8 @@ sdk/ops/core/fx.c: short forms of the ops that formulas use most
 sdk/ops/core/fx.h: an example in a comment
 sdk/torch/csrc/attention.cpp: an op that PyTorch has no boxed way to
 sdk/torch/csrc/rnn.cpp: layers of recurrent networks, for which PyTorch has no op
-sdk/torch/csrc/sparse_mm.cpp: products of sparse matrices, for which PyTorch has no overloads of dense tensors"
+sdk/torch/csrc/sparse_mm.cpp: products of sparse matrices, for which PyTorch has no overloads of dense tensors
+sdk/torch/csrc/stack.cpp: stack, which PyTorch makes of a view of each tensor, and cat"
 
 sources="--include=*.c --include=*.h --include=*.cpp --exclude-dir=generated"
 found=$(grep -rnE $sources '\b(GRAFT_OP_[A-Z0-9]\w*|(ARG|OUT)_[a-z]\w*)' $generic | grep -v 'GRAFT_OP_VENDOR_IDS')

@@ -222,3 +222,45 @@ def test_streams(device):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_a_stack_is_cat_of_views(device, dim):
+    lists = [
+        tensors(device, [(3, 5)] * 2),
+        [x.t() for x in tensors(device, [(3, 5)] * 3)],
+        [x[1:, ::2] for x in tensors(device, [(4, 6), (4, 6)])],
+        tensors(device, [(3, 0)] * 2),
+        tensors(device, [(2, 3)] * 300),
+    ]
+    for items in lists:
+        stacked, joined = torch.stack(items, dim), torch.cat([x.unsqueeze(dim) for x in items], dim)
+        assert stacked.shape == joined.shape and stacked.stride() == joined.stride()
+        assert torch.equal(stacked.cpu(), torch.stack([x.cpu() for x in items], dim))
+
+
+def test_a_stack_of_numbers_and_of_pictures_with_channels_last(device):
+    numbers = [x.sum() for x in tensors(device, [(7,)] * 100)]
+    assert torch.equal(torch.stack(numbers).cpu(), torch.stack([x.cpu() for x in numbers]))
+    pictures = [x.contiguous(memory_format=torch.channels_last) for x in tensors(device, [(2, 3, 4, 5)] * 2)]
+    for dim in range(5):
+        stacked = torch.stack(pictures, dim)
+        assert stacked.stride() == torch.cat([x.unsqueeze(dim) for x in pictures], dim).stride()
+        assert torch.equal(stacked.cpu(), torch.stack([x.cpu() for x in pictures], dim))
+
+
+def test_what_a_stack_refuses(device):
+    x, y = tensors(device, [(3, 5), (3, 4)])
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size, but got .3, 5. at entry 0"):
+        torch.stack([x, y])
+    with pytest.raises(IndexError, match="Dimension out of range .expected to be in range of .-3, 2., but got 3"):
+        torch.stack([x, x], 3)
+    with pytest.raises(RuntimeError, match="at least two devices"):
+        torch.stack([x, x.cpu()])
+    assert torch.stack([x, x.double()]).dtype == torch.float64
+
+
+def test_results_of_a_list_have_memory_of_their_own(device):
+    items = tensors(device, [(3,)] * 60)
+    made = torch._foreach_add(items, 1.0)
+    assert len({x.untyped_storage()._cdata for x in [*items, *made]}) == 120

@@ -35,6 +35,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -150,9 +151,36 @@ inline bool is_ours(const at::Tensor &tensor) {
 // Describes a tensor of our device, or a CPU tensor (as one of libgraft's reference device), in `space`; valid while
 // the tensor lives. Throws for layouts that are not strided.
 TORCH_GRAFT_API graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor);
+// Likewise as of another shape.
+graft_tensor *borrow_as(graft_tensor_space *space, const at::Tensor &tensor, c10::IntArrayRef sizes,
+                        c10::IntArrayRef strides);
+
+// Tensors by the storage under them. What it is searched for lies in a row: a list of results asks for each.
+class TensorsByStorage {
+ public:
+  TensorsByStorage() = default;
+  TensorsByStorage(c10::ArrayRef<const at::Tensor *> tensors) {
+    for (const at::Tensor *tensor : tensors) add(tensor);
+  }
+  // The tensor must outlive this.
+  void add(const at::Tensor *tensor) {
+    tensors_.push_back(tensor);
+    storages_.push_back(tensor->storage().data_ptr().get_context());
+  }
+  // NULL: none has it.
+  const at::Tensor *find(const graft_storage *storage) const {
+    const auto found = std::find(storages_.begin(), storages_.end(), storage);
+    return found == storages_.end() ? nullptr : tensors_[static_cast<size_t>(found - storages_.begin())];
+  }
+
+ private:
+  c10::SmallVector<const at::Tensor *, 8> tensors_;
+  c10::SmallVector<const void *, 8> storages_;
+};
+
 // A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a
 // result that aliases an input shares its storage in PyTorch, too.
-TORCH_GRAFT_API at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs = {});
+TORCH_GRAFT_API at::Tensor wrap(graft_tensor *tensor, const TensorsByStorage &inputs = {});
 
 // --- call.cpp ---
 

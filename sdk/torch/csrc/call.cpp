@@ -213,13 +213,14 @@ graft_value value_of_out(CallFrame &frame, char letter, const at::Tensor &out) {
 // --- results ---
 
 void push_results(CallFrame &frame, const c10::OperatorHandle &op, torch::jit::Stack *stack, size_t nargs) {
-  auto inputs = frame.tensors();
+  const TensorsByStorage inputs(frame.tensors());
   std::vector<c10::IValue> results;
   const auto &returns = op.schema().returns();
   size_t next = 0;
   for (const auto &ret : returns) {
     if (ret.type()->kind() == c10::TypeKind::ListType) {
       c10::List<at::Tensor> list;
+      list.reserve(frame.nouts);
       while (next < frame.nouts) list.push_back(wrap(std::exchange(frame.outs[next++], nullptr), inputs));
       results.emplace_back(std::move(list));
     } else {

@@ -59,6 +59,42 @@ inline void check_no_nul(std::string_view text) {
   TORCH_CHECK(nul == text.npos, "graft: a string argument has a NUL in it, behind '", text.substr(0, nul), "'");
 }
 
+// Memory for descriptions of a list's tensors, in pieces that a thread keeps from call to call: a list of hundreds
+// would ask the heap as often.
+class MoreSpaces {
+ public:
+  MoreSpaces() = default;
+  ~MoreSpaces() {
+    for (auto &piece : pieces_) {
+      if (spares().size() < kSpares) spares().push_back(std::move(piece));
+    }
+  }
+  MoreSpaces(const MoreSpaces &) = delete;
+  MoreSpaces &operator=(const MoreSpaces &) = delete;
+
+  graft_tensor_space *at(size_t i) {
+    if (i / kPiece == pieces_.size()) pieces_.push_back(new_piece());
+    return &pieces_[i / kPiece][i % kPiece];
+  }
+
+ private:
+  static constexpr size_t kPiece = 32, kSpares = 32;
+  using Piece = std::unique_ptr<graft_tensor_space[]>;
+
+  static std::vector<Piece> &spares() {
+    thread_local std::vector<Piece> kept;
+    return kept;
+  }
+  static Piece new_piece() {
+    if (spares().empty()) return Piece(new graft_tensor_space[kPiece]);  // not zeroed: whoever describes writes all
+    Piece piece = std::move(spares().back());
+    spares().pop_back();
+    return piece;
+  }
+
+  std::vector<Piece> pieces_;
+};
+
 class CallFrame {
  public:
   static constexpr uint32_t kMaxArgs = 40, kMaxOuts = 16, kSpaces = 8;
@@ -123,9 +159,13 @@ class CallFrame {
       many_dims = true;
       return nullptr;
     }
-    if (C10_LIKELY(used_ < kSpaces)) return torch_graft::borrow(&spaces_[used_++], tensor);
-    more_spaces_.push_back(std::make_unique<graft_tensor_space>());
-    return torch_graft::borrow(more_spaces_.back().get(), tensor);
+    return torch_graft::borrow(next_space(), tensor);
+  }
+
+  // Likewise as of another shape, where it is one of our device that has memory.
+  graft_tensor *borrow_as(const at::Tensor &tensor, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+    seen_.push_back(&tensor);
+    return torch_graft::borrow_as(next_space(), tensor, sizes, strides);
   }
 
   template <typename T>
@@ -186,13 +226,18 @@ class CallFrame {
     capacity_ = larger;
   }
 
+  graft_tensor_space *next_space() {
+    if (C10_LIKELY(used_ < kSpaces)) return &spaces_[used_++];
+    return more_spaces_.at(used_++ - kSpaces);
+  }
+
   Modes modes_;
   c10::SmallVector<const at::Tensor *, kSpaces> seen_;
   std::vector<std::unique_ptr<at::Tensor>> kept_;
   std::vector<c10::DataPtr> kept_memory_;
   uint32_t used_ = 0;
   graft_tensor_space spaces_[kSpaces];
-  std::vector<std::unique_ptr<graft_tensor_space>> more_spaces_;
+  MoreSpaces more_spaces_;
   alignas(16) unsigned char arena_[512];
   size_t arena_used_ = 0;
   std::vector<std::unique_ptr<unsigned char[]>> more_lists_;

@@ -157,12 +157,11 @@ struct RunInputs {
 std::vector<at::Tensor> CompiledGraph::run(std::vector<at::Tensor> inputs, const std::vector<bool> &let_go) const {
   RunInputs given(inputs.size());
   std::vector<graft_tensor *> made(outputs_, nullptr);
-  std::vector<const at::Tensor *> seen;
-  seen.reserve(inputs.size() + outputs_);
+  TensorsByStorage seen;
   for (size_t i = 0; i < inputs.size(); i++) {
     // One that an output views keeps its storage, which is that output's, too.
     given.add(i, inputs[i], !let_go.empty() && let_go[i] && !inputs_[i].written && !inputs_[i].viewed);
-    if (inputs[i].defined()) seen.push_back(&inputs[i]);
+    if (inputs[i].defined()) seen.add(&inputs[i]);
   }
   graft_status status = graft_graph_run_letting_go(exec_, given.tensors.data(), static_cast<uint32_t>(inputs.size()),
                                                    given.let_go.data(), made.data(), outputs_);
@@ -177,7 +176,7 @@ std::vector<at::Tensor> CompiledGraph::run(std::vector<at::Tensor> inputs, const
   outputs.reserve(outputs_);
   for (graft_tensor *tensor : made) {
     outputs.push_back(wrap(tensor, seen));
-    seen.push_back(&outputs.back());
+    seen.add(&outputs.back());
   }
   return outputs;
 }

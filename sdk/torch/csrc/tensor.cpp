@@ -60,15 +60,19 @@ void check_memory(const at::Tensor &tensor, const c10::StorageImpl *storage) {
 }
 
 graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
+  return borrow_as(space, tensor, tensor.sizes(), tensor.strides());
+}
+
+graft_tensor *borrow_as(graft_tensor_space *space, const at::Tensor &tensor, c10::IntArrayRef sizes,
+                        c10::IntArrayRef strides) {
   TORCH_CHECK(tensor.layout() == c10::kStrided, "graft: ", tensor.layout(),
               " tensors are not supported; use a dense tensor");
-  auto sizes = tensor.sizes();
   TORCH_CHECK(sizes.size() <= GRAFT_MAX_DIMS, "graft: a tensor of ", sizes.size(), " dimensions; at most ",
               GRAFT_MAX_DIMS, " are supported");
   graft_view view = {dtype_of(tensor.scalar_type()),
                      static_cast<int32_t>(sizes.size()),
                      sizes.data(),
-                     tensor.strides().data(),
+                     strides.data(),
                      tensor.storage_offset(),
                      tensor.is_conj(),
                      tensor.is_neg()};
@@ -84,18 +88,16 @@ graft_tensor *borrow(graft_tensor_space *space, const at::Tensor &tensor) {
   return graft_tensor_borrow_host(space, first, bytes, &view);
 }
 
-at::Tensor wrap(graft_tensor *tensor, c10::ArrayRef<const at::Tensor *> inputs) {
+at::Tensor wrap(graft_tensor *tensor, const TensorsByStorage &inputs) {
   graft_tensor_parts parts;
   graft_tensor_unpack(tensor, &parts);
   c10::Storage shared;
-  for (const at::Tensor *input : inputs) {
-    if (input->storage().data_ptr().get_context() == parts.storage) {
-      shared = input->storage();
-      graft_storage_release(parts.storage);
-      break;
-    }
+  if (const at::Tensor *input = inputs.find(parts.storage); C10_UNLIKELY(input != nullptr)) {
+    shared = input->storage();
+    graft_storage_release(parts.storage);
+  } else {
+    shared = wrap_storage(parts);
   }
-  if (!shared) shared = wrap_storage(parts);
   const graft_view &view = parts.view;
   auto type = c10::scalarTypeToTypeMeta(scalar_type_of(view.dtype));
   auto result = at::detail::make_tensor<c10::TensorImpl>(std::move(shared),

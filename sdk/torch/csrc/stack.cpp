@@ -1,0 +1,65 @@
+// stack, as one cat.
+#include <ATen/WrapDimUtils.h>
+#include <ATen/ops/stack_native.h>
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "bridge.h"
+#include "call.h"
+
+namespace torch_graft {
+
+namespace {
+
+// Whether all are tensors of one device, dtype and shape, and can have one dim more.
+bool stack_alike(at::TensorList tensors) {
+  const at::Tensor &first = tensors[0];
+  return std::all_of(tensors.begin(), tensors.end(), [&first](const at::Tensor &tensor) {
+    return tensor.defined() && is_ours(tensor) && tensor.device() == first.device() && !tensor._is_zerotensor() &&
+           tensor.layout() == c10::kStrided && tensor.scalar_type() == first.scalar_type() &&
+           tensor.dim() < GRAFT_MAX_DIMS && tensor.sizes() == first.sizes();
+  });
+}
+
+// Each with a dim of size 1 at `dim`.
+graft_value stacked(CallFrame &frame, at::TensorList tensors, int64_t dim) {
+  const size_t rank = static_cast<size_t>(tensors[0].dim()), at = static_cast<size_t>(dim), one_more = rank + 1;
+  int64_t *sizes = frame.list<int64_t>(one_more), *strides = frame.list<int64_t>(one_more * tensors.size());
+  graft_tensor **items = frame.list<graft_tensor *>(tensors.size());
+  for (size_t d = 0; d < one_more; d++) sizes[d] = d == at ? 1 : tensors[0].size(static_cast<int64_t>(d - (d > at)));
+  for (size_t i = 0; i < tensors.size(); i++, strides += one_more) {
+    const auto own = tensors[i].strides();
+    for (size_t d = 0; d < one_more; d++) strides[d] = d == at ? 0 : own[d - (d > at)];
+    strides[at] = at < rank ? own[at] * sizes[at + 1] : 1;
+    items[i] = frame.borrow_as(tensors[i], {sizes, one_more}, {strides, one_more});
+  }
+  graft_value value = {};
+  value.kind = GRAFT_VALUE_TENSORS;
+  value.count = static_cast<uint32_t>(tensors.size());
+  value.as.tensors = items;
+  return value;
+}
+
+// PyTorch's makes a view of each tensor, for cat, which takes longer than cat itself.
+at::Tensor stack(at::TensorList tensors, int64_t dim) {
+  if (tensors.empty() || !stack_alike(tensors)) return at::native::stack(tensors, dim);
+  CallFrame frame;
+  frame.add_arg(stacked(frame, tensors, at::maybe_wrap_dim(dim, tensors[0].dim() + 1)));
+  graft_value along = {};
+  along.kind = GRAFT_VALUE_INT;
+  along.as.i = at::maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  frame.add_arg(along);
+  frame.reserve_outs(1);
+  const graft_status status = graft_call(GRAFT_OP_CAT, frame.args, frame.nargs, frame.outs, frame.nouts);
+  if (C10_UNLIKELY(status != GRAFT_OK)) return at::native::stack(tensors, dim);
+  return wrap(std::exchange(frame.outs[0], nullptr));
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("stack", TORCH_FN(stack));
+}
+
+}  // namespace torch_graft
