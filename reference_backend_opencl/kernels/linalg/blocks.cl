@@ -59,6 +59,30 @@ static INLINED group keep_before(int first, group kept, group changed) {
 }
 #endif
 
+/* By halves: one after the other, each would wait for the one before. */
+static CT sum_of_lanes(group v) {
+#if LANES == 1
+  return v;
+#else
+#if LANES == 16
+  const CAT(CT, 8) eight = v.lo + v.hi;
+#elif LANES == 8
+  const group eight = v;
+#endif
+#if LANES >= 8
+  const CAT(CT, 4) four = eight.lo + eight.hi;
+#elif LANES == 4
+  const group four = v;
+#endif
+#if LANES >= 4
+  const CAT(CT, 2) two = four.lo + four.hi;
+#else
+  const group two = v;
+#endif
+  return two.x + two.y;
+#endif
+}
+
 static INLINED group load_group(strip x, long i, int g) {
   return load_lanes(x.at + i * x.step + g * LANES * x.next, x.next, x.wide - g * LANES);
 }

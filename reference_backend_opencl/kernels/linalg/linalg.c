@@ -45,7 +45,7 @@ ocl_direct ocl_stack_call(const graft_exec *exec, const graft_tensor_desc *like,
                       .places = places};
 }
 
-enum { BLOCK = 32, TILE_MAX = 8 }; /* as in blocks.cl */
+enum { BLOCK = OCL_STACK_BLOCK, TILE_MAX = 8 }; /* as in blocks.cl */
 
 int64_t ocl_stack_block_width(int64_t count) {
   return count < BLOCK ? ocl_round_up(count, TILE_MAX) : BLOCK;

@@ -13,6 +13,8 @@ ocl_direct ocl_stack_call(const graft_exec *exec, const graft_tensor_desc *like,
 int64_t ocl_stack_parts(const graft_exec *exec, int64_t matrices, int64_t columns);
 /* The same where each part takes all steps for itself: on a CPU no more parts than it has cores. */
 int64_t ocl_stack_parts_of_steps(const graft_exec *exec, int64_t matrices, int64_t columns);
+/* Steps that are taken at a time: BLOCK of blocks.cl. */
+enum { OCL_STACK_BLOCK = 32 };
 /* Sweeps of rotations that are taken before they turn vectors: TOGETHER of blocks.cl. */
 enum { OCL_STACK_TOGETHER = 4 };
 /* Of a matrix of reflectors, that many and of so many rows (orthogonal.cl): how wide a block of them is, and the

@@ -9,17 +9,6 @@
 /* What a matrix needs beside itself: two rows, the diagonal and what is beside it, and what all is smaller by. */
 #define BESIDE(count) (4 * (count) + 1)
 
-static CT sum_of_lanes(group v) {
-#if LANES == 1
-  return v;
-#else
-  CT lanes[LANES], sum = 0;
-  CAT(vstore, LANES)(v, 0, lanes);
-  for (int l = 0; l < LANES; l++) sum += lanes[l];
-  return sum;
-#endif
-}
-
 /* z = v^H g for the columns behind k; v lies in column k, and has 1 in row k. Its reflection leaves w^H of row k. */
 static void project_rows(matrix z, matrix w, const_matrix g, CT factor, long k, long length, long count) {
   EACH_STRIP(j, k + 1, count) {

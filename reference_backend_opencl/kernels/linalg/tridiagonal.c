@@ -10,9 +10,10 @@ typedef struct layout {
   int64_t reflectors, factors, product, diagonal, work;
 } layout;
 
-static layout layout_of(int64_t matrices, int64_t size, int64_t parts) {
+static layout layout_of(const graft_device *device, int64_t matrices, int64_t size, int64_t parts) {
   int64_t rows = size ? size - 1 : 0, wide = ocl_ceil_divide(size, parts);
-  int64_t reduction = matrices * size * (size + 4),
+  int64_t tall = ocl_round_up(size, OCL_STACK_BLOCK);
+  int64_t reduction = matrices * (device->is_cpu ? tall * (tall + 4 * OCL_STACK_BLOCK) : size * (size + 4)),
           steps = matrices * parts * size * (wide + 2 + 2 * OCL_STACK_TOGETHER);
   int64_t blocks = matrices * parts * ocl_stack_block_work(rows, rows);
   return (layout){.reflectors = matrices * rows * size,
@@ -28,7 +29,7 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
   if (!args->eigenvalues || !ocl_stack_serves(exec, args->A)) return GRAFT_UNIMPLEMENTED;
   int64_t size = ocl_stack_size(args->A, 1), rows = size ? size - 1 : 0, matrices = ocl_stack_count(args->A, 2);
   int64_t parts = vectors ? ocl_stack_parts_of_steps(exec, matrices, size) : 1;
-  const layout sizes = layout_of(matrices, size, parts);
+  const layout sizes = layout_of(exec->device, matrices, size, parts);
   int64_t numbers[TRIDIAGONAL_NUMBERS] = {[UPPER] = args->UPLO == GRAFT_STR_UPLO_U, [VECTORS] = vectors};
   ocl_reflectors_product(numbers, rows, size, rows, rows, parts);
   graft_status status = ocl_stack_work(
@@ -39,7 +40,8 @@ graft_status ocl_op_linalg_eigh(const graft_exec *exec, const graft_args_linalg_
   ocl_place diagonal = ocl_stack_behind(exec, args->A, product, sizes.product);
   ocl_place work = ocl_stack_behind(exec, args->A, diagonal, sizes.diagonal);
   ocl_direct call = ocl_stack_call(
-      exec, args->A, "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/tridiagonal", PLACES);
+      exec, args->A, "core/direct linalg/stacks linalg/blocks linalg/orthogonal linalg/tridiagonal linalg/panels",
+      PLACES);
   call.numbers = numbers;
   call.count = TRIDIAGONAL_NUMBERS;
   const bool by_columns = ocl_columns_serves(exec, args->A);

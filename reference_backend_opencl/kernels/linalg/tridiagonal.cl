@@ -6,6 +6,23 @@
 #define SIZE COLUMNS
 #define SWEEPS 60 /* for one eigenvalue, at most */
 
+/* The largest part of a number of the triangle that is read: infinity where one is NaN. */
+static RT largest_of_triangle(const_matrix from, long size, bool upper) {
+  RT most = 0;
+  for (long i = 0; i < size; i++) {
+    for (long j = upper ? i : 0; j < (upper ? size : i + 1); j++) most = fmax(most, LARGEST_PART(from[i * size + j]));
+  }
+  return most;
+}
+
+/* The number in row i of column j of the Hermitian matrix by its largest part; 0 where one is not finite. */
+static CT part_by(const_matrix from, long size, long i, long j, RT norm, bool upper) {
+  const CT given = (upper ? i <= j : i >= j) ? from[i * size + j] : CONJ(from[j * size + i]);
+  const RT scale = norm > 0 ? norm : 1;
+  return !(norm <= MAXIMUM) ? (CT)0 : i == j ? FROM_REAL(REAL(given) / scale) : given / scale;
+}
+
+#if LOCAL > 1
 /* y = factor * a x for a Hermitian matrix, from column `first` on, of rows from there on; x is 0 before. */
 static void multiply(matrix y, const_matrix a, const_matrix x, CT factor, long first, long size) {
   EACH_STRIP(j, first / STRIP * STRIP, size) {
@@ -78,27 +95,21 @@ KERNEL tridiagonal(PLACE(diagonal), PLACE(reflectors), PLACE(work), PLACE(tau), 
     matrix a = MATRIX(work) + b * size * (size + 2), x = a + size * size, y = x + size;
     matrix v = MATRIX(reflectors) + b * (size - 1) * size, factors = MATRIX(tau) + b * (size - 1);
     __global RT *d = REALS(diagonal) + b * (2 * size + 1);
-    RT norm = 0;
-    for (long i = 0; i < size; i++) {
-      for (long j = UPPER ? i : 0; j < (UPPER ? size : i + 1); j++) norm = fmax(norm, LARGEST_PART(from[i * size + j]));
-    }
-    const bool good = norm <= MAXIMUM;
-    const RT scale = good && norm > 0 ? norm : 1;
+    const RT norm = largest_of_triangle(from, size, UPPER), scale = norm > 0 && norm <= MAXIMUM ? norm : 1;
     EACH_LANE(i, 0, size)
-    for (long j = 0; j < size; j++) {
-      const CT given = (UPPER ? i <= j : i >= j) ? from[i * size + j] : CONJ(from[j * size + i]);
-      a[i * size + j] = !good ? (CT)0 : i == j ? FROM_REAL(REAL(given) / scale) : given / scale;
-    }
+    for (long j = 0; j < size; j++) a[i * size + j] = part_by(from, size, i, j, norm, UPPER);
     SYNC;
     for (long k = 0; k < size - 1; k++) reduce_column(a, v, factors, x, y, d, k, size);
     if (LANE == 0) {
       d[size - 1] = REAL(a[size * size - 1]);
       d[2 * size - 1] = 0;
-      d[2 * size] = good ? scale : (RT)NAN;
+      d[2 * size] = norm <= MAXIMUM ? scale : (RT)NAN;
     }
     SYNC;
   }
 }
+
+#endif
 
 /* Where the block that begins with row l ends: what is beside the diagonal there is as good as 0, by its neighbours or
  * by the matrix, whose largest part is 1. Products of what is left do not underflow. */
