@@ -288,15 +288,27 @@ static void move_runs(__global RAW(D) * to, __global const RAW(D) * line, const 
   }
 }
 
-/* Rows of single elements; one from the same line as the row before is copied from there. */
+/* Rows of single elements; one from the same line as the row before is copied from there. Rows follow each other, so that
+ * only the first one's place is divided for. */
 static void move_rows(__global RAW(D) * out, __global const RAW(D) * in, const taps *t, numbers n) {
-  const long size = TO(2);
-  long before = -1;
+  const long size = TO(2), high = TO(0), wide = TO(1);
+  __global const int *above = t->indices + t->first[0][0], *beside = t->indices + t->first[1][0];
+  long before = -1, next = -1, plane = 0, a = 0, b = 0;
   long_runs runs;
   find_runs(&runs, t->indices + t->first[2][0], size);
   EACH_UNIT(row) {
-    const long above = divided(row, TO(1)), plane = divided(above, TO(0)), b = row - above * TO(1);
-    const long a = above - plane * TO(0), line = (plane * FROM(0) + t->indices[t->first[0][a]]) * FROM(1) + t->indices[t->first[1][b]];
+    if (row != next) {
+      const long lines = divided(row, wide);
+      plane = divided(lines, high);
+      a = lines - plane * high;
+      b = row - lines * wide;
+    }
+    const long line = (plane * FROM(0) + above[a]) * FROM(1) + beside[b];
+    next = row + 1;
+    if (++b == wide) {
+      b = 0;
+      if (++a == high) a = 0, plane++;
+    }
     __global RAW(D) *to = out + row * size;
     if (line == before) {
       long c = 0;
