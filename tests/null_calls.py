@@ -26,7 +26,7 @@ GOOD = {
     "void *": "good_memory()",
     "graft_graph *": "good_graph()", "graft_graph_exec *": "good_exec()", "graft_graph_exec_info *": "good_memory()",
     "graft_graph_port *": "good_memory()", "graft_graph_pool *": "good_pool()",
-    "graft_graph_capture *": "good_memory()",
+    "graft_graph_capture *": "good_memory()", "graft_graph_stand_in *": "good_memory()",
     "graft_meta *": "good_memory()", "graft_fallback_info *": "good_memory()", "graft_custom_op_info *": "good_memory()", "uint32_t *": "good_memory()",
     "uint64_t *": "good_memory()", "int32_t *": "good_memory()", "size_t *": "good_memory()",
     "double *": "good_memory()", "bool *": "good_memory()", "uint8_t *": "good_memory()",

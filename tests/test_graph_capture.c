@@ -461,6 +461,114 @@ START_TEST(runs_of_graphs_are_captured) {
 }
 END_TEST
 
+/* --- stand-ins --- */
+
+static graft_status launch_with(graft_graph_capture *capture, graft_tensor *in, graft_tensor *given_in,
+                                graft_tensor *out, graft_tensor *given_out) {
+  const graft_graph_stand_in items[] = {{in, given_in, 0}, {out, given_out, 1}};
+  return graft_graph_capture_launch_with(capture, items, 2);
+}
+
+/* What lies from element `offset` of a larger tensor on. */
+static graft_tensor *inside(graft_rt_device *device, int64_t offset, uint32_t seed) {
+  graft_tensor *whole = values(device, 20, 20, seed), *part;
+  OK(graft_op_as_strided(whole, (const int64_t[]){5, 7}, 2, (const int64_t[]){7, 1}, 2, &offset, &part));
+  graft_tensor_release(whole);
+  return part;
+}
+
+static void expect_launch(graft_graph_capture *capture, graft_tensor *x, graft_tensor *out, graft_tensor *given) {
+  graft_tensor *expected = retained(chain(given)), *result = retained(CALL(CLONE, T(out))),
+               *kept = retained(CALL(CLONE, T(given)));
+  const uint64_t version = graft_tensor_version(result);
+  OK(launch_with(capture, x, given, out, result));
+  expect_equal(result, expected);
+  expect_equal(given, kept);
+  ck_assert_uint_gt(graft_tensor_version(result), version);
+  sweep();
+  release_all((graft_tensor *[]){expected, result, kept}, 3);
+}
+
+/* Another tensor for each launch, where plans hold for its alignment and where they do not, and the captured one again.
+ */
+START_TEST(other_tensors_stand_in) {
+  graft_rt_device *device = device_at_turn(_i);
+  if (!device) return;
+  graft_tensor *x = values(device, 5, 7, 1), *first = retained(chain(x));
+  graft_tensor *given[] = {values(device, 5, 7, 2), inside(device, 64, 3), inside(device, 3, 4),
+                           values(device, 5, 7, 5)};
+  graft_graph_capture *capture = begin(device, NULL);
+  graft_tensor *out = retained(chain(x));
+  sweep();
+  OK(graft_graph_capture_end(capture));
+  for (int turn = 0; turn < 2; turn++) {
+    for (int i = 0; i < 4; i++) expect_launch(capture, x, out, given[i]);
+  }
+  graft_tensor *own = values(device, 5, 7, 1);
+  OK(graft_tensor_copy(x, own));
+  OK(graft_graph_capture_launch(capture));
+  expect_equal(out, first);
+  graft_graph_capture_destroy(capture);
+  release_all(given, 4);
+  release_all((graft_tensor *[]){x, first, out, own}, 4);
+}
+END_TEST
+
+/* What a plugin keeps of the contents of a tensor that it has seen, as of a weight, is not taken for another one's. */
+START_TEST(a_stand_in_has_contents_of_its_own) {
+  graft_rt_device *device = device_at_turn(_i);
+  if (!device) return;
+  graft_tensor *x = values(device, 64, 64, 1), *y = values(device, 64, 64, 2), *out;
+  OK(graft_op_mm(y, x, &out));
+  graft_tensor_release(out);
+  graft_graph_capture *capture = begin(device, NULL);
+  OK(graft_op_mm(y, x, &out));
+  OK(graft_graph_capture_end(capture));
+  for (uint32_t seed = 3; seed < 6; seed++) {
+    graft_tensor *given = values(device, 64, 64, seed), *expected, *result = values(device, 64, 64, 9);
+    OK(graft_op_mm(y, given, &expected));
+    OK(launch_with(capture, x, given, out, result));
+    expect_equal(result, expected);
+    OK(graft_tensor_copy(given, y)); /* its memory, with other contents */
+    OK(launch_with(capture, x, given, out, result));
+    graft_tensor_release(expected);
+    OK(graft_op_mm(y, given, &expected));
+    expect_equal(result, expected);
+    release_all((graft_tensor *[]){given, expected, result}, 3);
+  }
+  graft_graph_capture_destroy(capture);
+  release_all((graft_tensor *[]){x, y, out}, 3);
+}
+END_TEST
+
+START_TEST(a_stand_in_is_checked) {
+  graft_rt_device *device = device_at_turn(_i);
+  if (!device) return;
+  graft_tensor *x = values(device, 5, 7, 1), *other = values(device, 5, 7, 2), *wide = values(device, 7, 5, 3);
+  graft_tensor *part = inside(device, 64, 4), *written = values(device, 5, 7, 5);
+  graft_graph_capture *capture = begin(device, NULL);
+  graft_tensor *out = retained(CALL(EXP, T(x)));
+  WRITE(written, ADD_TENSOR, T(written), NUMBER(1));
+  OK(graft_graph_capture_end(capture));
+  const struct {
+    graft_graph_stand_in item;
+    const char *text;
+  } refused_items[] = {{{x, wide, 0}, "sizes and strides must be the same"},
+                       {{NULL, other, 0}, "captured is NULL"},
+                       {{x, NULL, 0}, "given is NULL"},
+                       {{part, other, 0}, "a part of its memory"},
+                       {{written, other, 0}, "captured calls write there"}};
+  for (int i = 0; i < ROWS(refused_items); i++) {
+    assert_says(graft_graph_capture_launch_with(capture, &refused_items[i].item, 1), GRAFT_INVALID_ARGUMENT,
+                refused_items[i].text);
+  }
+  const graft_graph_stand_in twice[] = {{x, other, 0}, {x, other, 0}};
+  assert_says(graft_graph_capture_launch_with(capture, twice, 2), GRAFT_INVALID_ARGUMENT, "items 0 and 1");
+  graft_graph_capture_destroy(capture);
+  release_all((graft_tensor *[]){x, other, wide, part, written, out}, 6);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(a_launch_reads_new_contents, DEVICES),
                               EACH(captured_calls_do_not_run, DEVICES),
@@ -473,6 +581,9 @@ int main(void) {
                               ONCE(host_memory_is_refused),
                               ONCE(misuse_is_told),
                               EACH(runs_of_graphs_are_captured, DEVICES),
+                              EACH(other_tensors_stand_in, DEVICES),
+                              EACH(a_stand_in_has_contents_of_its_own, DEVICES),
+                              EACH(a_stand_in_is_checked, DEVICES),
                               {0}};
   return run_suite("graph capture", tests, (suite_options){.timeout_s = 60});
 }

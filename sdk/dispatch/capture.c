@@ -118,18 +118,29 @@ graft_status dsp_capture_room(dsp_capture *c, dsp_launch *launch, uint32_t tenso
   return launch->seen && launch->written ? GRAFT_OK : no_memory();
 }
 
-graft_status dsp_capture_see(dsp_capture *c, dsp_launch *launch, graft_storage *storage, uint64_t *version,
-                             bool written) {
+static graft_status note_place(dsp_capture *c, const dsp_place *place) {
+  pthread_mutex_lock(&c->lock);
+  const bool room = grow((void **)&c->places, c->nplaces, &c->place_room, sizeof *c->places);
+  if (room) c->places[c->nplaces++] = *place;
+  pthread_mutex_unlock(&c->lock);
+  return room ? GRAFT_OK : no_memory();
+}
+
+graft_status dsp_capture_see(dsp_capture *c, dsp_launch *launch, graft_storage *storage, dsp_place place) {
   if (!storage->id) return refuse(&c->base.base, "using host memory of the caller");
+  place.storage_id = storage->id;
   if (storage->block && mem_is_of_pool(storage->block, c->base.base.pool)) {
-    if (version) *version = 0;
-    return GRAFT_OK;
+    if (place.shows_version) place.desc->storage_version = 0;
+    return note_place(c, &place);
   }
   graft_status status = hold(c, storage);
   if (status) return status;
-  if (version) launch->seen[launch->nseen++] = (dsp_seen){version, storage};
-  if (written) launch->written[launch->nwritten++] = storage;
-  return GRAFT_OK;
+  if (place.shows_version) {
+    place.seen = &launch->seen[launch->nseen++];
+    *place.seen = (dsp_seen){&place.desc->storage_version, storage};
+  }
+  if (place.written) launch->written[launch->nwritten++] = storage;
+  return note_place(c, &place);
 }
 
 graft_status dsp_capture_add(dsp_capture *c, const dsp_launch *launch) {
@@ -147,33 +158,37 @@ graft_status dsp_capture_add(dsp_capture *c, const dsp_launch *launch) {
 
 /* --- copies --- */
 
-static dsp_bytes bytes_of(const graft_tensor *t) {
-  return (dsp_bytes){t->storage->buffer, t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)};
+static dsp_bytes *bytes_of(dsp_capture *c, const graft_tensor *t) {
+  const dsp_bytes bytes = {t->storage->buffer, t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)};
+  return dsp_capture_copy(c, &bytes, sizeof bytes);
 }
 
 static graft_status copy_bytes(tns_capture *self, graft_tensor *to, graft_tensor *from) {
   dsp_capture *c = (dsp_capture *)(void *)self;
   dsp_launch launch = {.kind = DSP_LAUNCH_BYTES};
-  launch.as.bytes.to = bytes_of(to);
-  launch.as.bytes.from = bytes_of(from);
+  launch.as.bytes.to = bytes_of(c, to);
+  launch.as.bytes.from = bytes_of(c, from);
   launch.as.bytes.count = (uint64_t)to->numel * dt_bytes(to->dtype);
   graft_status status = check_failed(c);
+  if (!status && (!launch.as.bytes.to || !launch.as.bytes.from)) status = no_memory();
   if (!status) status = dsp_capture_room(c, &launch, 2);
-  if (!status) status = dsp_capture_see(c, &launch, from->storage, NULL, false);
-  if (!status) status = dsp_capture_see(c, &launch, to->storage, NULL, true);
+  if (!status) status = dsp_capture_see(c, &launch, from->storage, (dsp_place){.bytes = launch.as.bytes.from});
+  if (!status)
+    status = dsp_capture_see(c, &launch, to->storage, (dsp_place){.bytes = launch.as.bytes.to, .written = true});
   return status ? status : dsp_capture_add(c, &launch);
 }
 
 static graft_status put_number(tns_capture *self, graft_tensor *to, const void *element) {
   dsp_capture *c = (dsp_capture *)(void *)self;
   dsp_launch launch = {.kind = DSP_LAUNCH_NUMBER};
-  launch.as.number.to = bytes_of(to);
+  launch.as.number.to = bytes_of(c, to);
   launch.as.number.count = dt_bytes(to->dtype);
   graft_status status = check_failed(c);
   if (status) return status;
   launch.as.number.element = dsp_capture_copy(c, element, dt_bytes(to->dtype));
-  status = launch.as.number.element ? dsp_capture_room(c, &launch, 1) : no_memory();
-  if (!status) status = dsp_capture_see(c, &launch, to->storage, NULL, true);
+  status = launch.as.number.to && launch.as.number.element ? dsp_capture_room(c, &launch, 1) : no_memory();
+  if (!status)
+    status = dsp_capture_see(c, &launch, to->storage, (dsp_place){.bytes = launch.as.number.to, .written = true});
   return status ? status : dsp_capture_add(c, &launch);
 }
 
@@ -201,7 +216,7 @@ static graft_status take_from(dsp_capture *c, dsp_launch *launch, graft_tensor *
   dsp_apart *made = apart(c, from);
   if (!made) return no_memory();
   launch->as.elements.from = made;
-  if (from->storage->id) return dsp_capture_see(c, launch, from->storage, NULL, false);
+  if (from->storage->id) return dsp_capture_see(c, launch, from->storage, (dsp_place){.written = false});
   if (!is_number(from)) return refuse(&c->base.base, "copying from the host");
   const size_t bytes = dt_bytes(from->dtype);
   made->storage.host_pointer =
@@ -221,7 +236,7 @@ static graft_status copy_elements(tns_capture *self, graft_tensor *to, graft_ten
   launch.as.elements.to = apart(c, to);
   status = launch.as.elements.to ? dsp_capture_room(c, &launch, 2) : no_memory();
   if (!status) status = take_from(c, &launch, from);
-  if (!status) status = dsp_capture_see(c, &launch, to->storage, NULL, true);
+  if (!status) status = dsp_capture_see(c, &launch, to->storage, (dsp_place){.written = true});
   return status ? status : dsp_capture_add(c, &launch);
 }
 
@@ -260,7 +275,8 @@ graft_status dsp_capture_group(dsp_capture *c, const dsp_group_call *group) {
     items[i] = &descs[i];
     status = take_desc(c, group->descs[i], &descs[i]);
     if (!status && !(descs[i].flags & GRAFT_TENSOR_HOST_VALUE))
-      status = dsp_capture_see(c, &launch, group->storages[i], NULL, i >= group->ninputs);
+      status = dsp_capture_see(c, &launch, group->storages[i],
+                               (dsp_place){.desc = &descs[i], .written = i >= group->ninputs});
   }
   launch.as.group.api = group->api;
   launch.as.group.executable = group->executable;
@@ -288,6 +304,7 @@ void dsp_capture_free(dsp_capture *c) {
   }
   free(c->kept);
   free(c->launches);
+  free(c->places);
   arena_free(&c->memory);
   pthread_mutex_destroy(&c->lock);
 }

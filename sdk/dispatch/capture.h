@@ -3,13 +3,15 @@
  * It is taken where a call would enter the plugin, or host memory would be touched: behind rules, plans,
  * decompositions, temporaries and autograd, which have done their part once and for all. A launch names memory as its
  * call did. Memory that is made meanwhile comes from the capture's pool, which nobody else uses, and what has another
- * origin is held, so that all of it is where it was. capture.c makes launches, launch.c runs them. */
+ * origin is held, so that all of it is where it was. capture.c makes launches, launch.c runs them, stand_in.c has them
+ * name other memory for once. */
 #ifndef GRAFT_SDK_DISPATCH_CAPTURE_H
 #define GRAFT_SDK_DISPATCH_CAPTURE_H
 
 #include "dispatch/plan.h"
 #include "graft/abi/extension.h"
 #include "graft/abi/graph.h"
+#include "graft/graph.h"
 #include "tensor/capture.h"
 
 typedef enum dsp_launch_kind {
@@ -32,6 +34,17 @@ typedef struct dsp_bytes {
   graft_buffer *buffer;
   uint64_t offset;
 } dsp_bytes;
+
+/* Where a launch names memory, so that other memory can stand there for once: a descriptor, or bytes, or neither where
+ * the host does the work in the memory of then. */
+typedef struct dsp_place {
+  graft_tensor_desc *desc;
+  bool shows_version; /* of the storage, in the descriptor */
+  dsp_bytes *bytes;
+  uint64_t storage_id;
+  dsp_seen *seen; /* of the descriptor; NULL: it shows no version */
+  bool written;
+} dsp_place;
 
 /* A tensor by itself: its storage is a copy that has its place in memory and nothing else. */
 typedef struct dsp_apart {
@@ -59,7 +72,7 @@ typedef struct dsp_launch {
       uint32_t ndraws;
     } group;
     struct {
-      dsp_bytes to, from;
+      dsp_bytes *to, *from;
       uint64_t count;
     } bytes;
     struct {
@@ -67,7 +80,7 @@ typedef struct dsp_launch {
       bool conj, neg;
     } elements;
     struct {
-      dsp_bytes to;
+      dsp_bytes *to;
       const void *element;
       uint64_t count;
     } number;
@@ -100,7 +113,8 @@ typedef struct dsp_capture {
   arena memory;
   dsp_launch *launches;
   dsp_kept *kept;
-  uint32_t nlaunches, launch_room, nkept, kept_room;
+  dsp_place *places; /* of all launches */
+  uint32_t nlaunches, launch_room, nkept, kept_room, nplaces, place_room;
   dsp_record record;
   void (*drop_record)(struct dsp_capture *self); /* NULL: none was made */
   bool failed;
@@ -127,10 +141,9 @@ void *dsp_capture_take(dsp_capture *capture, size_t bytes);
 void *dsp_capture_copy(dsp_capture *capture, const void *from, size_t bytes);
 /* Keeps something alive; on failure it is released. */
 graft_status dsp_capture_keep(dsp_capture *capture, void *what, void (*release)(void *what));
-/* Notes a storage of a launch that is made: it is held unless it is of the pool. `version`: of its descriptor, or NULL.
- * The launch's arrays have room. */
-graft_status dsp_capture_see(dsp_capture *capture, dsp_launch *launch, graft_storage *storage, uint64_t *version,
-                             bool written);
+/* Notes a storage of a launch that is made, and where it is named (desc, shows_version, bytes, written): it is held
+ * unless it is of the pool. The launch's arrays have room. */
+graft_status dsp_capture_see(dsp_capture *capture, dsp_launch *launch, graft_storage *storage, dsp_place place);
 /* Room for so many tensors. */
 graft_status dsp_capture_room(dsp_capture *capture, dsp_launch *launch, uint32_t tensors);
 /* Appends it; what it points to lives as long as the capture. */
@@ -148,7 +161,15 @@ typedef struct dsp_group_call {
 graft_status dsp_capture_group(dsp_capture *capture, const dsp_group_call *group);
 
 /* --- launch.c --- */
-/* Gives all launches to the current stream, in their order. A failure names the launch. */
-graft_status dsp_capture_launch(dsp_capture *capture);
+/* Gives all launches to the current stream, in their order, with other tensors in the place of some. A failure names
+ * the launch. */
+graft_status dsp_capture_launch(dsp_capture *capture, const graft_graph_stand_in *items, uint32_t count);
+
+/* --- stand_in.c --- */
+/* Whether launches can name that memory in the place of the captured one. */
+bool dsp_can_stand_in(const dsp_capture *capture, const graft_graph_stand_in *items, uint32_t count);
+/* Has them do so, or what they named before. */
+void dsp_stand_in(dsp_capture *capture, const graft_graph_stand_in *items, uint32_t count);
+void dsp_stand_back(dsp_capture *capture, const graft_graph_stand_in *items, uint32_t count);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "dispatch/capture.h"
 #include "dispatch/groups.h"
+#include "tensor/copy.h"
 #include "tensor/copy_host.h"
 #include "tensor/recorder.h"
 #include "tensor/transfer.h"
@@ -20,7 +21,7 @@ static graft_status run_slot(const dsp_launch *l, graft_rt_stream *stream, graft
 }
 
 static graft_status copy_bytes(const dsp_launch *l, graft_rt_stream *stream) {
-  const dsp_bytes *to = &l->as.bytes.to, *from = &l->as.bytes.from;
+  const dsp_bytes *to = l->as.bytes.to, *from = l->as.bytes.from;
   err_clear();
   pthread_mutex_lock(&stream->lock);
   dev_mark(stream, 0);
@@ -51,7 +52,7 @@ static graft_status make(const dsp_capture *c, const dsp_launch *l, graft_rt_str
     case DSP_LAUNCH_BYTES: return copy_bytes(l, stream);
     case DSP_LAUNCH_ELEMENTS: return copy_elements(l, stream);
     default:
-      return mem_from_host(stream, l->as.number.to.buffer, l->as.number.to.offset, l->as.number.element,
+      return mem_from_host(stream, l->as.number.to->buffer, l->as.number.to->offset, l->as.number.element,
                            l->as.number.count);
   }
 }
@@ -150,7 +151,7 @@ static void place_draws(dsp_record *r, const dsp_launch *l, const graft_tensor_d
 }
 
 static graft_status record_number(const dsp_launch *l, graft_rt_stream *stream) {
-  const dsp_bytes *to = &l->as.number.to;
+  const dsp_bytes *to = l->as.number.to;
   pthread_mutex_lock(&stream->lock);
   graft_status status = stream->device->backend->memory.fill(stream->handle, to->buffer, to->offset, l->as.number.count,
                                                              l->as.number.element, (uint32_t)l->as.number.count);
@@ -303,10 +304,31 @@ static graft_status launch_each(dsp_capture *c, graft_rt_stream *stream) {
   return status;
 }
 
-graft_status dsp_capture_launch(dsp_capture *c) {
+/* What goes in is copied before a launch that can't name it, what comes out behind it. */
+static graft_status copy_stand_ins(const graft_graph_stand_in *items, uint32_t count, bool results) {
+  graft_status status = GRAFT_OK;
+  for (uint32_t i = 0; i < count && !status; i++) {
+    if (items[i].is_result != results) continue;
+    graft_tensor *captured = items[i].captured, *given = items[i].given;
+    status = results ? tns_copy(given, captured) : tns_copy(captured, given);
+  }
+  return status;
+}
+
+graft_status dsp_capture_launch(dsp_capture *c, const graft_graph_stand_in *items, uint32_t count) {
   graft_rt_stream *stream = graft_stream_current(c->base.base.device);
   pthread_mutex_lock(&c->lock);
-  graft_status status = record_ready(c) ? launch_record(c, stream) : launch_each(c, stream);
+  const bool recorded = record_ready(c), names = !recorded && dsp_can_stand_in(c, items, count);
+  graft_status status = GRAFT_OK;
+  if (names)
+    dsp_stand_in(c, items, count);
+  else
+    status = copy_stand_ins(items, count, false);
+  if (!status) status = recorded ? launch_record(c, stream) : launch_each(c, stream);
+  if (names)
+    dsp_stand_back(c, items, count);
+  else if (!status)
+    status = copy_stand_ins(items, count, true);
   pthread_mutex_unlock(&c->lock);
   return status;
 }

@@ -338,7 +338,8 @@ static graft_status see_operand(run *r, dsp_launch *launch, uint32_t i) {
   const dsp_operand *o = &r->plan->operands[i];
   if (o->action != DSP_DIRECT && o->action != DSP_TEMPORARY) return GRAFT_OK;
   const graft_tensor *t = o->action == DSP_DIRECT ? source(r, o) : r->temporaries[i];
-  return dsp_capture_see(r->capture, launch, t->storage, &r->descs[i].storage_version, o->is_output || o->mutated);
+  const dsp_place place = {.desc = &r->descs[i], .shows_version = true, .written = o->is_output || o->mutated};
+  return dsp_capture_see(r->capture, launch, t->storage, place);
 }
 
 /* What the slot would be called with lies in the capture's memory. */

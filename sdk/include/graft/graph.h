@@ -260,6 +260,21 @@ GRAFT_EXPORT graft_status graft_graph_capture_end(graft_graph_capture *capture);
  * (extension "graft.capture"), of which a part may have run. The generator has moved on, and the next launch begins
  * anew. */
 GRAFT_EXPORT graft_status graft_graph_capture_launch(graft_graph_capture *capture);
+
+/* A tensor in the place of one that was captured, for one launch. Both have one dtype, sizes and strides, and
+ * `captured` is all of its memory. */
+typedef struct graft_graph_stand_in {
+  graft_tensor *captured;
+  graft_tensor *given;
+  uint8_t is_result; /* 0: calls read there and do not write, 1: they write there before they read */
+} graft_graph_stand_in;
+/* graft_graph_capture_launch, where calls read from and write to `given` instead of `captured`, whose contents have no
+ * meaning afterwards. What a launch writes may share memory with no other stand-in, nor with what the calls use.
+ * Nothing is copied where the calls can be given other memory; where one has been recorded by the plugin or works in
+ * host memory, or where `given` begins at another alignment, `captured` is copied to before the launch, or from behind
+ * it. Errors: of graft_graph_capture_launch; a stand-in that is not as said, before anything has run. */
+GRAFT_EXPORT graft_status graft_graph_capture_launch_with(graft_graph_capture *capture,
+                                                          const graft_graph_stand_in *items, uint32_t count);
 /* Ends it where it is under way. Waits for the device. */
 GRAFT_EXPORT void graft_graph_capture_destroy(GRAFT_NULLABLE graft_graph_capture *capture);
 

@@ -2,6 +2,7 @@
 #include "replayed_run.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 namespace torch_graft {
@@ -49,7 +50,8 @@ struct ReplayedRun::Input {
 // What a replay writes its results to.
 struct ReplayedRun::Memory {
   graft_storage *storage;  // a reference of its own
-  bool copied;
+  bool copied;             // each replay gives the caller memory of its own instead
+  bool shared = false;     // copied, and what is handed out lies there, too: a replay writes it, and it is copied then
   uint64_t bytes;
   Held held;                                                      // where it is not copied
   std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> last;  // that was handed out
@@ -118,7 +120,7 @@ size_t ReplayedRun::memory_of(const at::Tensor &tensor, bool copied) {
     if (memories_[i].storage == storage && memories_[i].copied == copied) return i;
   }
   graft_storage_retain(storage);
-  memories_.push_back({storage, copied, graft_storage_bytes(storage), {}, {}});
+  memories_.push_back({storage, copied, false, graft_storage_bytes(storage), {}, {}});
   if (copied) return memories_.size() - 1;
   memories_.back().held = std::make_shared<std::atomic<bool>>(false);
   std::lock_guard<std::mutex> lock(handed_mutex);
@@ -154,6 +156,11 @@ void ReplayedRun::end(const std::vector<at::Tensor> &outputs, const std::vector<
   for (size_t i = 0; i < outputs.size(); i++) {
     TORCH_CHECK(is_recordable(outputs[i], index_), "a result is no dense tensor in memory of the device's allocator");
     add_output(outputs[i], copied[i]);
+  }
+  for (Memory &memory : memories_) {
+    memory.shared = memory.copied && std::any_of(memories_.begin(), memories_.end(), [&](const Memory &other) {
+                      return !other.copied && other.storage == memory.storage;
+                    });
   }
   for (Input &input : inputs_) {
     if (input.address) input.given.reset();
@@ -224,50 +231,77 @@ bool ReplayedRun::is_free() {
 
 namespace {
 
-void copy_in(at::Tensor &own, const at::Tensor &from, const std::vector<int64_t> &sizes) {
-  graft_tensor_space spaces[2];
-  const auto borrow_once = [&](graft_tensor_space *space, const at::Tensor &tensor) {
-    const graft_view view = {dtype_of(tensor.scalar_type()),
-                             static_cast<int32_t>(sizes.size()),
-                             sizes.data(),
-                             tensor.strides().data(),
-                             tensor.storage_offset(),
-                             false,
-                             false};
-    return graft_tensor_borrow(space, storage_of(storage_impl(tensor)), &view);
-  };
-  check(graft_tensor_copy(borrow_once(&spaces[0], own), borrow_once(&spaces[1], from)));
+// A tensor as libgraft sees it, with sizes of its own.
+graft_tensor *borrow_once(graft_tensor_space *space, const at::Tensor &tensor, const std::vector<int64_t> &sizes) {
+  const graft_view view = {dtype_of(tensor.scalar_type()),
+                           static_cast<int32_t>(sizes.size()),
+                           sizes.data(),
+                           tensor.strides().data(),
+                           tensor.storage_offset(),
+                           false,
+                           false};
+  return graft_tensor_borrow(space, storage_of(storage_impl(tensor)), &view);
 }
 
-c10::Storage copy_of(graft_storage *from, uint64_t bytes, c10::DeviceIndex index) {
-  graft_storage *to = nullptr;
-  check(graft_storage_new(device_of(index), bytes, &to));
-  c10::Storage made(c10::Storage::use_byte_size_t(), bytes, data_ptr_of(to, index), device_allocator(),
-                    /*resizable=*/true);
-  if (!bytes) return made;
-  const auto size = static_cast<int64_t>(bytes);
-  const int64_t stride = 1;
-  const graft_view view = {GRAFT_U8, 1, &size, &stride, 0, false, false};
-  graft_tensor_space spaces[2];
-  check(graft_tensor_copy(graft_tensor_borrow(&spaces[0], to, &view), graft_tensor_borrow(&spaces[1], from, &view)));
-  return made;
+// All bytes of a storage as a tensor.
+struct Bytes {
+  int64_t size, stride = 1;
+  graft_tensor_space space;
+  graft_tensor *tensor;
+
+  explicit Bytes(graft_storage *storage) : size(static_cast<int64_t>(graft_storage_bytes(storage))) {
+    const graft_view view = {GRAFT_U8, 1, &size, &stride, 0, false, false};
+    tensor = graft_tensor_borrow(&space, storage, &view);
+  }
+};
+
+c10::Storage new_storage(uint64_t bytes, c10::DeviceIndex index) {
+  graft_storage *made = nullptr;
+  check(graft_storage_new(device_of(index), bytes, &made));
+  return {c10::Storage::use_byte_size_t(), bytes, data_ptr_of(made, index), device_allocator(), /*resizable=*/true};
+}
+
+void copy_bytes(graft_storage *to, graft_storage *from) {
+  if (graft_storage_bytes(from)) check(graft_tensor_copy(Bytes(to).tensor, Bytes(from).tensor));
 }
 
 }  // namespace
 
+// What a launch reads and writes in the place of the capture's own memory, and the memory of results.
+struct ReplayedRun::StandIns {
+  std::deque<graft_tensor_space> spaces;
+  std::deque<Bytes> bytes;
+  std::vector<graft_graph_stand_in> items;
+
+  void read(const Input &input, const at::Tensor &from) {
+    if (input.address || !from.numel()) return;
+    graft_tensor *captured = borrow_once(&spaces.emplace_back(), input.given, input.once);
+    items.push_back({captured, borrow_once(&spaces.emplace_back(), from, input.once), 0});
+  }
+  void write(const Memory &memory, graft_storage *to) {
+    if (!memory.bytes || memory.shared) return;
+    items.push_back({bytes.emplace_back(memory.storage).tensor, bytes.emplace_back(to).tensor, 1});
+  }
+};
+
 std::optional<std::vector<at::Tensor>> ReplayedRun::replay(const std::vector<at::Tensor> &inputs) {
   std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
   if (!lock || !is_free()) return std::nullopt;
-  for (size_t i = 0; i < inputs.size(); i++) {
-    if (!inputs_[i].address) copy_in(inputs_[i].given, inputs[i], inputs_[i].once);
+  StandIns all;
+  for (size_t i = 0; i < inputs.size(); i++) all.read(inputs_[i], inputs[i]);
+  std::vector<c10::Storage> storages;
+  for (const Memory &memory : memories_) {
+    storages.push_back(memory.copied ? new_storage(memory.bytes, index_) : c10::Storage());
+    if (memory.copied) all.write(memory, storage_of(storages.back().unsafeGetStorageImpl()));
   }
-  check(graft_graph_capture_launch(capture_));
+  check(graft_graph_capture_launch_with(capture_, all.items.data(), static_cast<uint32_t>(all.items.size())));
+  for (size_t i = 0; i < memories_.size(); i++) {
+    if (!memories_[i].copied) storages[i] = memories_[i].hand_out(index_);
+    if (memories_[i].shared) copy_bytes(storage_of(storages[i].unsafeGetStorageImpl()), memories_[i].storage);
+  }
   for (size_t i = 0; i < inputs.size(); i++) {
     if (inputs_[i].written && !inputs[i].is_inference()) inputs[i].unsafeGetTensorImpl()->bump_version();
   }
-  std::vector<c10::Storage> storages;
-  for (Memory &memory : memories_)
-    storages.push_back(memory.copied ? copy_of(memory.storage, memory.bytes, index_) : memory.hand_out(index_));
   std::vector<at::Tensor> results;
   for (const Output &output : outputs_) {
     c10::Storage storage = output.of_input ? inputs[output.at].storage() : storages[output.at];

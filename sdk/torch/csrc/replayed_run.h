@@ -8,9 +8,9 @@
 
 namespace torch_graft {
 
-// One capture: inputs that are found where they were or are copied into memory of its own, and results in memory of its
-// own, which are copied for the caller or handed out as they are. A replay that would overwrite what somebody holds
-// does not happen.
+// One capture: inputs that are found where they were or stand in for tensors of its own, and results that are written
+// to new memory of the caller's, or to memory of its own, which is handed out as it is. A replay that would overwrite
+// what somebody holds does not happen.
 class TORCH_GRAFT_API ReplayedRun {
  public:
   // For inputs like these, on the stream that is current now. in_place: those that a replay finds at the addresses of
@@ -38,6 +38,7 @@ class TORCH_GRAFT_API ReplayedRun {
   struct Input;
   struct Memory;
   struct Output;
+  struct StandIns;
 
   bool is_free();
   bool copies_what_is_written(const std::vector<at::Tensor> &inputs) const;

@@ -6,9 +6,10 @@ sizes. It is made right behind a run of the same sizes, for a graph with open on
 sizes alone, and a call that never ran may turn out to have no kernel.
 
 Parameters and buffers, what the program writes to, and what other replays hand out are found where they are; a run is
-captured for their addresses. Other inputs are copied into memory of the capture. What a forward or an inference gives its
-caller is a copy, so that nobody sees it overwritten; what a forward keeps for its backward, and gradients, are handed out
-as they are, and while somebody holds them that capture is not replayed: there is another one, or the program runs.
+captured for their addresses. Other inputs are read where they are, and what a forward or an inference gives its caller is
+in new memory, so that nobody sees it overwritten: both stand in for what was captured (graft_graph_capture_launch_with).
+What a forward keeps for its backward, and gradients, are handed out as they are, and while somebody holds them that capture
+is not replayed: there is another one, or the program runs.
 """
 
 import contextlib
