@@ -270,17 +270,16 @@ static int compare_givers(const void *a, const void *b) {
   return x->buffer < y->buffer ? -1 : 1;
 }
 
-static bool may_give(const graft_graph_exec *e, uint32_t buffer) {
-  const gr_buffer *b = &e->graph->buffers[buffer];
-  const gr_place *place = &e->places[buffer];
-  return b->donated && b->bytes && b->bytes < GR_LARGE_BYTES && !b->on_host && place->memory == GR_BOUND &&
-         place->first != GR_NONE && !place->is_output && !place->written;
+/* Large ones are handed on as they are, see lay_over.c. */
+static bool gives_a_part(const graft_graph_exec *e, uint32_t buffer) {
+  const uint64_t bytes = e->graph->buffers[buffer].bytes;
+  return bytes && bytes < GR_LARGE_BYTES && e->places[buffer].first != GR_NONE && gr_may_give(e, buffer);
 }
 
 static uint32_t list_givers(const graft_graph_exec *e, giver *givers) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < e->graph->nbuffers; i++) {
-    if (may_give(e, i)) givers[count++] = (giver){{e->graph->buffers[i].bytes, e->places[i].last + 1}, i};
+    if (gives_a_part(e, i)) givers[count++] = (giver){{e->graph->buffers[i].bytes, e->places[i].last + 1}, i};
   }
   qsort(givers, count, sizeof *givers, compare_givers);
   return count;

@@ -166,6 +166,8 @@ graft_status gr_take_graph(const graft_graph *graph, graft_graph_exec *exec);
  * bytes, takes less where it comes from the allocator by itself and goes back when nobody reads it any more. That costs
  * the host nothing beside what is done with so many bytes. */
 enum { GR_LARGE_BYTES = 1 << 20 };
+/* Whether a buffer is an input that a run may have to itself once it is read no more. */
+bool gr_may_give(const graft_graph_exec *exec, uint32_t buffer);
 /* Whether the value of buffer `to`, which begins at this moment, may have the memory of `from`, which is read there for
  * the last time, as far as both have as many bytes; which elements are read where the caller looks. */
 bool gr_may_lie_over(const graft_graph_exec *exec, uint32_t from, uint32_t to, uint32_t moment);

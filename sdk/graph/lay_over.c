@@ -3,12 +3,15 @@
  * has that to itself, so that both must do: over it, and apart. */
 #include "graph/exec.h"
 
+bool gr_may_give(const graft_graph_exec *e, uint32_t buffer) {
+  const gr_place *place = &e->places[buffer];
+  const gr_buffer *b = &e->graph->buffers[buffer];
+  return place->memory == GR_BOUND && b->donated && !b->on_host && !place->is_output && !place->written;
+}
+
 static bool may_end(const graft_graph_exec *e, uint32_t from) {
-  const gr_place *place = &e->places[from];
-  const gr_buffer *b = &e->graph->buffers[from];
-  if (place->memory == GR_ARENA) return true;
-  return place->memory == GR_BOUND && b->donated && !b->on_host && !place->is_output && !place->written &&
-         b->bytes >= GR_LARGE_BYTES;
+  return e->places[from].memory == GR_ARENA ||
+         (gr_may_give(e, from) && e->graph->buffers[from].bytes >= GR_LARGE_BYTES);
 }
 
 static bool may_begin(const graft_graph_exec *e, uint32_t to) {

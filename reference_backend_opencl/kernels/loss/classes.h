@@ -1,16 +1,21 @@
-/* The gradient of a cross entropy: that of the negative log likelihood, which has one number a row, and behind it that
- * of the logarithm of softmax, as one kernel. The two are a group of a graph: kernels/pointwise/groups.c asks here. */
+/* A cross entropy as one call: the logarithm of softmax and the negative log likelihood behind it, and their gradients.
+ * What stands between them has an element for each class of each row, of which one a row counts, so none of it needs
+ * memory. The calls are a group of a graph: kernels/pointwise/groups.c asks here. */
 #ifndef OCL_CLASSES_H
 #define OCL_CLASSES_H
 
 #include "graft/abi/graph.h"
 #include "runtime/ocl.h"
 
-/* Whether `late` takes what `early` gives, and both can be one kernel. That nobody else sees it the groups see to. */
-bool ocl_classes_match(const graft_exec *exec, const graft_graph_node *early, const graft_graph_node *late);
+enum { OCL_CLASSES_CALLS = 3 };
+
+/* Whether these calls, in their order, are one that can be made at once: a loss, its gradient by way of a logarithm
+ * that lies in memory, or the same where the logarithm is made for it. That nobody else sees what is between them the
+ * groups see to. */
+bool ocl_classes_match(const graft_exec *exec, const graft_graph_node *const *nodes, uint32_t count);
 
 typedef struct ocl_classes ocl_classes;
-/* UNIMPLEMENTED: the group is no such two. */
+/* UNIMPLEMENTED: the group is no such calls. */
 graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group *group, ocl_classes **made);
 /* As graft_graph_compiled has it. */
 uint64_t ocl_classes_in_place(const ocl_classes *classes);

@@ -1,6 +1,6 @@
 /* Negative log likelihood and its gradient. After cascade.cl and lines.cl, all rows.
  * The head defines D (values), D_TARGET, OP_ID, WEIGHTED, REDUCTION (0 none, 1 mean, 2 sum), EACH_ROW (1: a loss for each
- * row) and INNER where `inner` is more than 1. */
+ * row), INNER where `inner` is more than 1, and TAKEN where `in` has but the value of each row's class. */
 #define MEAN 1
 DEFINE_ACCESS(value, D)
 
@@ -20,7 +20,9 @@ static long class_of(__global const RAW(D_TARGET) * targets, long row, likelihoo
 
 /* Where the value of a row's class stands. */
 static long place_of(long row, long class, likelihood shape) {
-#ifdef INNER
+#ifdef TAKEN
+  return row;
+#elif defined(INNER)
   return (row / shape.inner * shape.classes + class) * shape.inner + row % shape.inner;
 #else
   return row * shape.classes + class;

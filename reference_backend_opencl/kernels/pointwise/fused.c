@@ -28,7 +28,7 @@ typedef struct last_pass {
 
 struct graft_executable {
   ocl_chain *chain;     /* calls on lists, */
-  ocl_classes *classes; /* or the two of a cross entropy's gradient; NULL both: all others */
+  ocl_classes *classes; /* or a cross entropy or its gradient; NULL both: all others */
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
   int nlasts;
@@ -462,12 +462,14 @@ static void say_in_place(graft_graph_compiled *compiled, uint64_t in_place) {
 
 static graft_status compile_classes(const graft_exec *exec, const graft_graph_group *group,
                                     graft_graph_compiled *compiled) {
+  ocl_classes *classes;
+  graft_status status = ocl_classes_compile(exec, group, &classes);
+  if (status != GRAFT_OK) return status;
   graft_executable *made = calloc(1, sizeof *made);
-  graft_status status = made ? ocl_classes_compile(exec, group, &made->classes) : GRAFT_OUT_OF_MEMORY;
-  const uint64_t in_place = status == GRAFT_OK ? ocl_classes_in_place(made->classes) : 0;
-  status = hand_over(made, status, compiled);
-  if (status == GRAFT_OK) say_in_place(compiled, in_place);
-  return status;
+  if (!made) return ocl_classes_destroy(classes), GRAFT_OUT_OF_MEMORY;
+  made->classes = classes;
+  say_in_place(compiled, ocl_classes_in_place(classes));
+  return hand_over(made, GRAFT_OK, compiled);
 }
 
 /* Inputs that an output may lie over. A work-item has read all that it needs of a vector before it writes there; of a

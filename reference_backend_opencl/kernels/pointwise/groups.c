@@ -25,7 +25,8 @@ typedef struct candidate {
   ocl_lists *lists;         /* a call on lists of tensors, which goes together with others alone; owned */
   const ocl_column *column; /* that this call is of: all of it are placed at once, as one on lists */
   bool leads;               /* it is the first of its column */
-  uint32_t pair;            /* 1 + the one call that it goes together with, which joins no other group; 0: none */
+  uint32_t pair;            /* 1 + the call that it goes together with, as maybe another one does; none of them joins
+                             * another group; 0: none */
   bool joins_pair;          /* it is that call */
   bool placed;
   uint32_t waits; /* for how many others */
@@ -166,25 +167,61 @@ static bool dissolve_rest(grouping *g) {
 
 /* ---- pairs ---- */
 
-/* The gradient of a cross entropy, as its two calls, of which the second alone sees what the first gives. */
-static void find_pairs(grouping *g, const graft_exec *exec) {
-  for (uint32_t early = 0; early < g->graph->node_count; early++) {
-    candidate *c = &g->nodes[early];
-    const size_t edge = c->follows;
-    if (c->fits || edge == NO_EDGE || g->edges[edge].next != NO_EDGE) continue;
-    candidate *late = &g->nodes[g->edges[edge].late];
-    if (late->fits || !ocl_classes_match(exec, c->node, late->node) ||
-        share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) {
-      continue;
-    }
-    c->fits = late->fits = late->joins_pair = true;
-    c->pair = 1 + g->edges[edge].late;
+/* Calls that others go together with as one: all give what they make to the last of them, or to one another, and nobody
+ * else. */
+static bool gives_to_alone(const grouping *g, uint32_t early, const uint32_t *members, int count) {
+  const candidate *c = &g->nodes[early];
+  if (c->fits || c->follows == NO_EDGE ||
+      share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) {
+    return false;
+  }
+  for (size_t i = c->follows; i != NO_EDGE; i = g->edges[i].next) {
+    bool is_one = false;
+    for (int k = 0; k < count; k++) is_one |= g->edges[i].late == members[k];
+    if (!is_one) return false;
+  }
+  return true;
+}
+
+/* The last of those that run behind the node. */
+static uint32_t last_behind(const grouping *g, uint32_t n) {
+  uint32_t last = n;
+  for (size_t i = g->nodes[n].follows; i != NO_EDGE; i = g->edges[i].next) {
+    if (g->edges[i].late > last) last = g->edges[i].late;
+  }
+  return last;
+}
+
+/* A cross entropy or its gradient: two calls, or three whose first one gives to both others. */
+static void find_together(grouping *g, const graft_exec *exec, uint32_t first) {
+  const graft_graph_node *nodes[OCL_CLASSES_CALLS] = {g->nodes[first].node};
+  uint32_t members[OCL_CLASSES_CALLS] = {first};
+  int count = 1;
+  const uint32_t last = last_behind(g, first);
+  for (size_t i = g->nodes[first].follows; i != NO_EDGE && count < OCL_CLASSES_CALLS - 1; i = g->edges[i].next) {
+    if (g->edges[i].late != last) members[count++] = g->edges[i].late;
+  }
+  members[count++] = last;
+  bool alone = last != first && !g->nodes[last].fits;
+  for (int i = 0; i + 1 < count && alone; i++) alone = gives_to_alone(g, members[i], members, count);
+  for (int i = 1; i < count; i++) nodes[i] = g->nodes[members[i]].node;
+  if (!alone || !ocl_classes_match(exec, nodes, (uint32_t)count)) return;
+  for (int i = 0; i < count; i++) {
+    candidate *c = &g->nodes[members[i]];
+    c->fits = true;
+    c->pair = i + 1 < count ? 1 + last : 0;
+    c->joins_pair = i + 1 == count;
   }
 }
 
+static void find_pairs(grouping *g, const graft_exec *exec) {
+  for (uint32_t n = 0; n < g->graph->node_count; n++) find_together(g, exec, n);
+}
+
 static bool join_pair(grouping *g, uint32_t n) {
-  const uint32_t first = g->nmembers ? g->members[0] : n;
-  if (g->nmembers ? g->nodes[first].pair != 1 + n : !g->nodes[n].pair) return false;
+  const candidate *first = g->nmembers ? &g->nodes[g->members[0]] : &g->nodes[n];
+  const bool joins = g->nodes[n].pair ? first->pair == g->nodes[n].pair : g->nmembers && first->pair == 1 + n;
+  if (!joins) return false;
   g->members[g->nmembers++] = n;
   return true;
 }
