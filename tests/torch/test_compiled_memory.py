@@ -111,6 +111,70 @@ def test_indices_of_a_pooling_are_kept_small(seen):
         assert kept[1] <= kept[0] - 16 * 16 * 32 * 32 * 6, kept
 
 
+def pooled_network(window, norm):
+    torch.manual_seed(1)
+    layers = [nn.Conv2d(3, 16, 3, padding=1), *norm, nn.ReLU(), nn.MaxPool2d(*window)]
+    return nn.Sequential(*layers).to("graft")
+
+
+@pytest.mark.parametrize("norm", [[], [nn.GroupNorm(4, 16)], [nn.BatchNorm2d(16)]], ids=["plain", "group", "batch"])
+@pytest.mark.parametrize("window", [(2,), (3, 2, 1), (3, 1, 1)], ids=str)
+def test_the_gradient_of_a_pooled_activation(window, norm):
+    x = torch.randn(8, 3, 64, 64, device="graft")
+    x[0, 0, :9, :9] = torch.nan
+    x[1, 1] = 0
+    eager = pooled_network(window, norm)
+    ours, gradients = copy.deepcopy(eager), []
+    for model, run in ((eager, eager), (ours, torch.compile(ours))):
+        for _ in range(2):
+            leaf = x.clone().requires_grad_()
+            model.zero_grad()
+            result = run(leaf)
+            loss = (result * torch.arange(1.0, 1 + result.numel(), device="graft").view_as(result).sin()).sum()
+            loss.backward()
+        gradients.append([leaf.grad, *[parameter.grad for parameter in model.parameters()]])
+    for a, b in zip(*gradients):
+        assert torch.equal(a.view(torch.int32), b.view(torch.int32))
+
+
+def test_what_a_pooled_activation_gave_is_not_made_again():
+    """Behind a norm: beside what the forward kept there are the pooling's gradient and the norm's, of its size."""
+    torch._dynamo.reset()  # sizes are those of this test
+    model = pooled_network((2,), [nn.GroupNorm(4, 16)])[1:]
+    run, x = torch.compile(model), torch.randn(16, 16, 64, 64, device="graft")
+    for _ in range(2):
+        leaf = x.clone().requires_grad_()
+        loss = run(leaf).square().sum()
+        before = torch.graft.memory_allocated()
+        torch.graft.reset_peak_memory_stats()
+        loss.backward()
+        peak = torch.graft.max_memory_allocated() - before
+    assert peak < 1.9 * x.nbytes, (peak, x.nbytes)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_logarithm_of_a_cross_entropy_is_not_kept(reduction):
+    x, target = torch.randn(512, 2048, device="graft"), torch.arange(512, device="graft")
+    target[::7] = -100
+
+    def loss_of(x):
+        return nn.functional.cross_entropy(x, target, reduction=reduction)
+
+    compiled = torch.compile(loss_of)
+    for _ in range(2):
+        leaf = x.clone().requires_grad_()
+        before = torch.graft.memory_allocated()
+        torch.graft.reset_peak_memory_stats()
+        loss = compiled(leaf)
+        peak, kept = torch.graft.max_memory_allocated() - before, torch.graft.memory_allocated() - before
+        loss.backward()
+    assert peak < x.nbytes / 8 and kept < x.nbytes / 8, (peak, kept)
+    theirs = x.clone().requires_grad_()
+    eager = loss_of(theirs)
+    eager.backward()
+    assert torch.equal(loss, eager) and torch.equal(leaf.grad, theirs.grad)
+
+
 def test_the_gradient_of_a_cross_entropy_lies_over_what_was_kept():
     x, target = torch.randn(512, 2048, device="graft"), torch.arange(512, device="graft")
     loss = torch.compile(lambda w: nn.functional.cross_entropy(x * w, target))

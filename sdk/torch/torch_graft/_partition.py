@@ -4,6 +4,8 @@ import operator
 
 import torch
 
+from torch_graft import _pooling
+
 aten = torch.ops.aten
 
 # It costs little beside what stands around it, and PyTorch's partitioner, which is made for a compiler that takes norms
@@ -17,13 +19,15 @@ def partition(joint, inputs, **options):
     tensor in memory: a graph runs such calls just before they are needed, so that no more than one layer's is there."""
     from torch._functorch import config, partitioners
 
+    _pooling.cut_before_pooling(joint.graph)
     own = _keep_what_is_costly(joint, partitioners.get_default_op_list())
     if own:
         _part_batch_norms(joint.graph)
     with config.patch(ban_recompute_materialized_backward=False, ban_recompute_not_in_allowlist=not own):
         forward, backward = partitioners.min_cut_rematerialization_partition(joint, inputs, **options)
     _join_batch_norms(forward)
-    _keep_indices_small(forward, backward, options["num_fwd_outputs"])
+    _pooling.keep_indices_small(forward, backward, options["num_fwd_outputs"])
+    _keep_what_logarithms_are_of(forward, backward, options["num_fwd_outputs"])
     return forward, backward
 
 
@@ -80,41 +84,29 @@ def _parted(node):
     return x, weight, bias, training, momentum, epsilon
 
 
-# --- indices of pooling ---
+# --- cross entropy ---
 
 
-def _keep_indices_small(forward, backward, first_kept):
-    """What a pooling says of where its largest elements stand is 64 bits an element; places in small images need 16."""
+def _keep_what_logarithms_are_of(forward, backward, first_kept):
+    """The logarithm of softmax that a loss takes one number a row of. The loss is then made without it, where a plugin can,
+    and so is the gradient; and what it is made of may be there anyway, held by who called a model, or is the caller's no
+    more and is where the gradient lies in the end."""
     given, taken = forward.graph.output_node(), {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
     for i, value in enumerate(given.args[0][first_kept:], first_kept):
         user = taken.get(getattr(value, "name", None))
-        if user is None or not _are_small_indices(value) or [*user.users] != _pool_gradients(user):
+        if user is None or not _is_for_a_loss(value, given, first_kept) or value.args[0] in given.args[0][first_kept:]:
             continue
-        with forward.graph.inserting_after(value):
-            small = _converted(forward.graph, value, torch.int16)
-        given.args = ([small if place == i else each for place, each in enumerate(given.args[0])],)
+        given.args = ([value.args[0] if place == i else each for place, each in enumerate(given.args[0])],)
         with backward.graph.inserting_before(next(iter(user.users))):
-            whole = _converted(backward.graph, user, torch.int64)
-        user.replace_all_uses_with(whole, delete_user_cb=lambda node: node is not whole)
-        user.meta["val"] = small.meta["val"]
+            again = backward.graph.call_function(value.target, (user, *value.args[1:]), value.kwargs)
+        again.meta = {**user.meta, "val": value.meta["val"]}
+        user.replace_all_uses_with(again, delete_user_cb=lambda node: node is not again)
+        user.meta["val"] = value.args[0].meta["val"]
     forward.recompile()
     backward.recompile()
 
 
-def _are_small_indices(value):
-    is_part = value.target is operator.getitem and value.args[1] == 1
-    if not is_part or value.args[0].target is not aten.max_pool2d_with_indices.default:
+def _is_for_a_loss(value, given, first_kept):
+    if value.target is not aten._log_softmax.default or value in given.args[0][:first_kept]:
         return False
-    sizes = value.args[0].args[0].meta["val"].shape[-2:]
-    return all(isinstance(size, int) for size in sizes) and sizes[0] * sizes[1] <= 1 << 15
-
-
-def _pool_gradients(value):
-    """The users that take it for the indices of a pooling, which is all that those with a conversion in front may do."""
-    return [node for node in value.users if node.target is aten.max_pool2d_with_indices_backward.default]
-
-
-def _converted(graph, value, dtype):
-    made = graph.call_function(aten._to_copy.default, (value,), {"dtype": dtype})
-    made.meta = {**value.meta, "val": value.meta["val"].to(dtype)}
-    return made
+    return all(user is given or user.target is aten.nll_loss_forward.default for user in value.users)
