@@ -168,7 +168,7 @@ class TensorsByStorage {
     storages_.push_back(tensor->storage().data_ptr().get_context());
   }
   // NULL: none has it.
-  const at::Tensor *find(const graft_storage *storage) const {
+  const at::Tensor *find(const void *storage) const {
     const auto found = std::find(storages_.begin(), storages_.end(), storage);
     return found == storages_.end() ? nullptr : tensors_[static_cast<size_t>(found - storages_.begin())];
   }
@@ -181,6 +181,9 @@ class TensorsByStorage {
 // A PyTorch tensor over the result of a call; takes the reference. `inputs` are searched for the storage, so that a
 // result that aliases an input shares its storage in PyTorch, too.
 TORCH_GRAFT_API at::Tensor wrap(graft_tensor *tensor, const TensorsByStorage &inputs = {});
+// One memory has one version: a result that the caller writes to may be what the backward keeps, under another tensor
+// or another view, and so may an input. A new tensor has from now on that of the one with its memory.
+void share_version(const at::Tensor &tensor, const TensorsByStorage &others);
 
 // --- call.cpp ---
 

@@ -176,6 +176,7 @@ std::vector<at::Tensor> CompiledGraph::run(std::vector<at::Tensor> inputs, const
   outputs.reserve(outputs_);
   for (graft_tensor *tensor : made) {
     outputs.push_back(wrap(tensor, seen));
+    share_version(outputs.back(), seen);
     seen.add(&outputs.back());
   }
   return outputs;

@@ -303,6 +303,9 @@ std::optional<std::vector<at::Tensor>> ReplayedRun::replay(const std::vector<at:
     if (inputs_[i].written && !inputs[i].is_inference()) inputs[i].unsafeGetTensorImpl()->bump_version();
   }
   std::vector<at::Tensor> results;
+  results.reserve(outputs_.size());
+  TensorsByStorage seen;
+  for (const at::Tensor &input : inputs) seen.add(&input);
   for (const Output &output : outputs_) {
     c10::Storage storage = output.of_input ? inputs[output.at].storage() : storages[output.at];
     auto result =
@@ -314,6 +317,8 @@ std::optional<std::vector<at::Tensor>> ReplayedRun::replay(const std::vector<at:
     if (output.conj) impl->_set_conj(true);
     if (output.neg) impl->_set_neg(true);
     results.push_back(std::move(result));
+    share_version(results.back(), seen);
+    seen.add(&results.back());
   }
   return results;
 }

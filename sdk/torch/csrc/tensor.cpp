@@ -111,4 +111,11 @@ at::Tensor wrap(graft_tensor *tensor, const TensorsByStorage &inputs) {
   return result;
 }
 
+void share_version(const at::Tensor &tensor, const TensorsByStorage &others) {
+  const void *storage = tensor.storage().data_ptr().get_context();
+  const at::Tensor *other = storage ? others.find(storage) : nullptr;
+  if (other && !other->is_inference() && !tensor.is_inference())
+    tensor.unsafeGetTensorImpl()->set_version_counter(other->unsafeGetTensorImpl()->version_counter());
+}
+
 }  // namespace torch_graft

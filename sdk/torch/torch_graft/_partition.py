@@ -69,7 +69,9 @@ def _part_batch_norms(graph):
 
 def _join_batch_norms(module):
     graph = module.graph
-    whole = {_parted(node): node for node in graph.find_nodes(op="call_function", target=_WITH)}
+    whole = {}
+    for node in graph.find_nodes(op="call_function", target=_WITH):
+        whole.setdefault(_parted(node), node)  # of several of one input the first, which stands before all that is read
     for again in graph.find_nodes(op="call_function", target=_WITHOUT):
         node = whole.get(again.args)
         if node is None or again.kwargs:
