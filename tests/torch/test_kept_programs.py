@@ -59,6 +59,22 @@ def test_a_new_process_finds_them(first_process):
     assert other.entries == first.entries and other.values == first.values, "made with other passes"
 
 
+def test_tensors_of_literals_are_kept(tmp_path):
+    script = """
+        import torch, torch_graft
+        from torch._dynamo.utils import counters
+
+        x = torch.arange(4.0, device="graft").view(2, 2)
+        y = torch.compile(lambda a: a * torch.tensor(2.0, device=a.device) + torch.tensor([1.0, 3.0]).to(a.device))(x)
+        print(*y.flatten().tolist())
+        print("entries", *(counters["aot_autograd"][f"autograd_cache_{what}"] for what in ("hit", "miss", "bypass", "saved")))
+    """
+    first, second = run(tmp_path, script), run(tmp_path, script)
+    assert first.values == second.values == ["1.0 5.0 5.0 9.0"]
+    assert first.entries == [0, 1, 0, 1] and second.entries == [1, 0, 0, 0]
+    assert "set_.source_Storage" not in first.errors + second.errors
+
+
 def test_guards_that_pytorch_would_misread_are_not_kept(tmp_path):
     """A convolution whose height or width has elements, and whose width is not 1, would be found for a width of 1."""
     script = """

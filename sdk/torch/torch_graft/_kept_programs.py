@@ -15,6 +15,7 @@ import sympy
 import torch
 from torch._functorch import config as functorch_config
 from torch._inductor.output_code import OutputCode
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from torch_graft import _program
@@ -54,7 +55,8 @@ class KeptProgram(OutputCode):
         if _guards_are_of_floats():
             raise BypassAOTAutogradCache("it holds for one value of a float, which PyTorch would not ask for")
         try:
-            self.kept = GraphPickler.dumps(self.module, Options(ops_filter=_is_known))
+            with unset_fake_temporarily():  # tensors that the program has made of its literals are none
+                self.kept = GraphPickler.dumps(self.module, Options(ops_filter=_is_known))
         except Exception as error:  # tensors of the graph, values of a user's own: any class may refuse, in its own way
             raise BypassAOTAutogradCache(f"the graph can't be written to a file: {error}") from error
         self.module = self.run = self.program = None
@@ -65,7 +67,9 @@ class KeptProgram(OutputCode):
         from torch._guards import detect_fake_mode
         from torch.fx._graph_pickler import GraphPickler
 
-        self.module = GraphPickler.loads(self.kept, detect_fake_mode(example_inputs))
+        mode = detect_fake_mode(example_inputs)
+        with unset_fake_temporarily():
+            self.module = GraphPickler.loads(self.kept, mode)
         self.module.recompile()
         self.kept = None
         self._make()
