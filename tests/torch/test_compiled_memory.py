@@ -125,26 +125,42 @@ def test_the_gradient_of_a_pooled_activation(window, norm):
     x[1, 1] = 0
     eager = pooled_network(window, norm)
     ours, gradients = copy.deepcopy(eager), []
-    for model, run in ((eager, eager), (ours, torch.compile(ours))):
+
+    def loss_of(model, x):
+        result = model(x)
+        return (result * torch.arange(1.0, 1 + result.numel(), device="graft").view_as(result).sin()).sum()
+
+    for model, run in ((eager, loss_of), (ours, torch.compile(loss_of))):
         for _ in range(2):
             leaf = x.clone().requires_grad_()
             model.zero_grad()
-            result = run(leaf)
-            loss = (result * torch.arange(1.0, 1 + result.numel(), device="graft").view_as(result).sin()).sum()
-            loss.backward()
+            run(model, leaf).backward()
         gradients.append([leaf.grad, *[parameter.grad for parameter in model.parameters()]])
     for a, b in zip(*gradients):
         assert torch.equal(a.view(torch.int32), b.view(torch.int32))
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_what_a_pooling_gives_the_program_may_be_written_to(view):
+    x, gradients = torch.randn(2, 3, 8, 8, device="graft"), []
+    for compiles in (False, True):
+        model = pooled_network((3, 2, 1), [nn.BatchNorm2d(16)])
+        leaf = x.clone().requires_grad_()
+        run = torch.compile(lambda x: model(x).flatten(1) if view else model(x)) if compiles else model
+        run(leaf).add_(1).square().sum().backward()
+        gradients.append([leaf.grad, *[parameter.grad for parameter in model.parameters()]])
+    for a, b in zip(*gradients):
+        assert torch.equal(a, b)
 
 
 def test_what_a_pooled_activation_gave_is_not_made_again():
     """Behind a norm: beside what the forward kept there are the pooling's gradient and the norm's, of its size."""
     torch._dynamo.reset()  # sizes are those of this test
     model = pooled_network((2,), [nn.GroupNorm(4, 16)])[1:]
-    run, x = torch.compile(model), torch.randn(16, 16, 64, 64, device="graft")
+    run, x = torch.compile(lambda x: model(x).square().sum()), torch.randn(16, 16, 64, 64, device="graft")
     for _ in range(2):
         leaf = x.clone().requires_grad_()
-        loss = run(leaf).square().sum()
+        loss = run(leaf)
         before = torch.graft.memory_allocated()
         torch.graft.reset_peak_memory_stats()
         loss.backward()

@@ -592,6 +592,37 @@ def test_threads():
     assert not failures
 
 
+def test_threads_that_train_one_model():
+    """A backward that is not replayed reads what a replay of its forward has left until its calls are made: no replay in
+    another thread may write there before."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 9)).to("graft")
+    targets = torch.arange(8, device="graft")
+
+    def loss(x):
+        return nn.functional.cross_entropy(model(x), targets)
+
+    def gradients(run, x):
+        return [gradient.cpu() for gradient in torch.autograd.grad(run(x), list(model.parameters()))]
+
+    inputs = [[torch.randn(8, 32, device="graft") for _ in range(200)] for _ in range(4)]
+    expected = [[gradients(loss, x) for x in of_thread] for of_thread in inputs]
+    run, wrong = torch.compile(loss, mode="reduce-overhead"), []
+    for _ in range(8):
+        gradients(run, inputs[0][0])
+
+    def work(k):
+        for i, x in enumerate(inputs[k]):
+            wrong.extend((k, i) for a, b in zip(gradients(run, x), expected[k][i]) if not torch.equal(a, b))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
 def test_within_a_capture_of_the_users():
     model, x = network().eval(), torch.randn(3, 8, device="graft")
     compiled = replayed(model)

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "call.h"
+#include "replayed_run.h"
 
 namespace torch_graft {
 
@@ -131,6 +132,8 @@ struct RunInputs {
   std::vector<graft_tensor_space> spaces;
   std::vector<graft_tensor *> tensors;
   std::vector<uint8_t> let_go;
+  std::vector<c10::Storage>
+      replayed;  // of replays, which write there again once nobody holds it: not before it is read
 
   explicit RunInputs(size_t count) : spaces(count), tensors(count, nullptr), let_go(count, 0) {}
   ~RunInputs() {
@@ -148,6 +151,7 @@ struct RunInputs {
     check(graft_tensor_detach(tensors[i], &own));
     tensors[i] = own;
     let_go[i] = 1;
+    if (is_replayed(input)) replayed.push_back(input.storage());
     input.reset();
   }
 };

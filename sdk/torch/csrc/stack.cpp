@@ -1,4 +1,4 @@
-// stack, as one cat.
+// stack along a new last dim, as one cat.
 #include <ATen/WrapDimUtils.h>
 #include <ATen/ops/stack_native.h>
 #include <torch/library.h>
@@ -22,16 +22,16 @@ bool stack_alike(at::TensorList tensors) {
   });
 }
 
-// Each with a dim of size 1 at `dim`.
-graft_value stacked(CallFrame &frame, at::TensorList tensors, int64_t dim) {
-  const size_t rank = static_cast<size_t>(tensors[0].dim()), at = static_cast<size_t>(dim), one_more = rank + 1;
+// Each with a last dim of size 1.
+graft_value stacked(CallFrame &frame, at::TensorList tensors) {
+  const size_t rank = static_cast<size_t>(tensors[0].dim()), one_more = rank + 1;
   int64_t *sizes = frame.list<int64_t>(one_more), *strides = frame.list<int64_t>(one_more * tensors.size());
   graft_tensor **items = frame.list<graft_tensor *>(tensors.size());
-  for (size_t d = 0; d < one_more; d++) sizes[d] = d == at ? 1 : tensors[0].size(static_cast<int64_t>(d - (d > at)));
+  std::copy_n(tensors[0].sizes().data(), rank, sizes);
+  sizes[rank] = 1;
   for (size_t i = 0; i < tensors.size(); i++, strides += one_more) {
-    const auto own = tensors[i].strides();
-    for (size_t d = 0; d < one_more; d++) strides[d] = d == at ? 0 : own[d - (d > at)];
-    strides[at] = at < rank ? own[at] * sizes[at + 1] : 1;
+    std::copy_n(tensors[i].strides().data(), rank, strides);
+    strides[rank] = 1;
     items[i] = frame.borrow_as(tensors[i], {sizes, one_more}, {strides, one_more});
   }
   graft_value value = {};
@@ -41,14 +41,17 @@ graft_value stacked(CallFrame &frame, at::TensorList tensors, int64_t dim) {
   return value;
 }
 
-// PyTorch's makes a view of each tensor, for cat, which takes longer than cat itself.
+// Along a new last dim, as of numbers, PyTorch's makes a view of each tensor, for cat, which takes longer than cat
+// itself; along others it is one cat and one view.
 at::Tensor stack(at::TensorList tensors, int64_t dim) {
   if (tensors.empty() || !stack_alike(tensors)) return at::native::stack(tensors, dim);
+  const int64_t rank = tensors[0].dim();
+  if (at::maybe_wrap_dim(dim, rank + 1) < rank) return at::native::stack(tensors, dim);
   CallFrame frame;
-  frame.add_arg(stacked(frame, tensors, at::maybe_wrap_dim(dim, tensors[0].dim() + 1)));
+  frame.add_arg(stacked(frame, tensors));
   graft_value along = {};
   along.kind = GRAFT_VALUE_INT;
-  along.as.i = at::maybe_wrap_dim(dim, tensors[0].dim() + 1);
+  along.as.i = rank;
   frame.add_arg(along);
   frame.reserve_outs(1);
   const graft_status status = graft_call(GRAFT_OP_CAT, frame.args, frame.nargs, frame.outs, frame.nouts);

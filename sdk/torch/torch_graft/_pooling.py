@@ -16,8 +16,24 @@ def cut_before_pooling(graph):
     has, too, and is kept for the norm."""
     for node in graph.find_nodes(op="call_function", target=aten.threshold_backward.default):
         pooled, given, threshold = node.args
-        if _is_gradient_of_pooling(pooled, _attached(given)) and (result := _result_of(pooled)) is not None:
+        if not _is_gradient_of_pooling(pooled, _attached(given)):
+            continue
+        result = _result_of(pooled)
+        if result is not None and not _is_seen(result, graph.output_node()):
             _cut(graph, node, pooled, result, threshold)
+
+
+def _is_seen(value, output):
+    """Whether the memory comes out: a program may write there, which it may not where a gradient needs it."""
+    views = [user for user in value.users if _is_view(user.target)]
+    return output in value.users or any(_is_seen(view, output) for view in views)
+
+
+def _is_view(target):
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    aliases = any(argument.alias_info is not None for argument in target._schema.arguments)
+    return aliases or target is aten._unsafe_view.default
 
 
 def _attached(node):
