@@ -185,6 +185,11 @@ TORCH_GRAFT_API at::Tensor wrap(graft_tensor *tensor, const TensorsByStorage &in
 // or another view, and so may an input. A new tensor has from now on that of the one with its memory.
 void share_version(const at::Tensor &tensor, const TensorsByStorage &others);
 
+// --- replayed_run.cpp ---
+
+// Whether a tensor lies in memory that replays hand out as it is, so that it may be found there again.
+TORCH_GRAFT_API bool is_replayed(const at::Tensor &tensor);
+
 // --- call.cpp ---
 
 // How one overload of PyTorch reaches an op of libgraft. The rows are generated: see codegen/.

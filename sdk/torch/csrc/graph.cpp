@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "call.h"
-#include "replayed_run.h"
 
 namespace torch_graft {
 

@@ -57,8 +57,6 @@ class TORCH_GRAFT_API ReplayedRun {
   std::mutex mutex_;  // held by a replay
 };
 
-// Whether a tensor lies in memory that replays hand out as it is, so that it may be found there again.
-TORCH_GRAFT_API bool is_replayed(const at::Tensor &tensor);
 // Others than PyTorch have got hold of it: no replay writes there any more, if one ever did.
 TORCH_GRAFT_API void hold_for_good(const graft_storage *storage);
 
