@@ -9,6 +9,7 @@
 
 #include "conformance/run/fill.h"
 #include "conformance/run/menu.h"
+#include "op_lines.h"
 #include "suite.h"
 
 enum { DIGEST_OPS = 1024, DIGEST_COLUMNS = 4, DIGEST_LINE = 256 };
@@ -57,19 +58,6 @@ static inline void digest_difference(const digests *d, const char *expected, con
     if (strcmp(was[2 + i], is[2 + i]) != 0) fprintf(stderr, "%s: %s is another\n", is[0], d->columns[i]);
 }
 
-/* The next line that is no remark; an empty one is the end. */
-static inline void digest_next(FILE *file, char line[DIGEST_LINE]) {
-  do {
-    if (!fgets(line, DIGEST_LINE, file)) *line = 0;
-    line[strcspn(line, "\n")] = 0;
-  } while (*line == '#');
-}
-
-static inline bool is_digest_of(const char *line, const char *name) {
-  const size_t length = strlen(name);
-  return strncmp(line, name, length) == 0 && line[length] == ' ';
-}
-
 /* Holds them against the table, whose lines stand in the order of the ops; in part: what was not told of is passed
  * over. */
 static inline void digests_compare(const digests *d, const char *path, const char *program, bool in_part) {
@@ -79,15 +67,15 @@ static inline void digests_compare(const digests *d, const char *path, const cha
   const op_schema *all = op_schema_all(&count);
   FILE *file = fopen(path, "r");
   ck_assert_msg(file != NULL, "%s can't be read", path);
-  digest_next(file, expected);
+  op_lines_next(file, expected, DIGEST_LINE);
   for (size_t row = 0; row < count; row++) {
-    const bool named = is_digest_of(expected, all[row].name);
+    const bool named = op_lines_names(expected, all[row].name);
     digest_line(line, d, row);
     if (d->cases[row] && !(named && strcmp(line, expected) == 0)) {
       digest_difference(d, named ? expected : "", line);
       wrong++;
     }
-    if (named && (d->cases[row] || in_part)) digest_next(file, expected);
+    if (named && (d->cases[row] || in_part)) op_lines_next(file, expected, DIGEST_LINE);
   }
   fclose(file);
   ck_assert_msg(!wrong && !*expected,

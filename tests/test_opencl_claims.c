@@ -14,6 +14,7 @@
 #include "conformance/run/menu.h"
 #include "conformance/run/run.h"
 #include "dispatch/plan.h"
+#include "op_lines.h"
 #include "suite.h"
 #include "tensor/dtype.h"
 
@@ -122,14 +123,6 @@ static bool say_flags(const op_schema *schema, char line[256]) {
   return true;
 }
 
-/* The next line of the file; an empty one is its end. */
-static void next_line(FILE *file, char line[256]) {
-  do {
-    if (!fgets(line, 256, file)) *line = 0;
-    line[strcspn(line, "\n")] = 0;
-  } while (*line == '#');
-}
-
 START_TEST(flags_are_those_of_the_file) {
   char expected[256], said[256];
   int wrong = 0, ops = 0;
@@ -137,17 +130,16 @@ START_TEST(flags_are_those_of_the_file) {
   const op_schema *all = op_schema_all(&count);
   FILE *file = fopen(FLAGS, "r");
   ck_assert_msg(file != NULL, "%s can't be read", FLAGS);
-  next_line(file, expected);
+  op_lines_next(file, expected, sizeof expected);
   for (size_t i = 0; i < count; i++) {
-    size_t length = strlen(all[i].name);
-    bool is_named = strcspn(expected, " ") == length && memcmp(expected, all[i].name, length) == 0;
+    bool is_named = op_lines_names(expected, all[i].name);
     bool has_slot = say_flags(&all[i], said);
     if (has_slot != is_named || (has_slot && strcmp(said, expected) != 0)) {
       fprintf(stderr, "says: %s\nfile: %s\n", has_slot ? said : "(no slot)", is_named ? expected : "(no line)");
       wrong++;
     }
     ops += has_slot;
-    if (is_named) next_line(file, expected);
+    if (is_named) op_lines_next(file, expected, sizeof expected);
   }
   fclose(file);
   ck_assert_int_gt(ops, 400);

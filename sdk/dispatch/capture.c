@@ -159,7 +159,7 @@ graft_status dsp_capture_add(dsp_capture *c, const dsp_launch *launch) {
 /* --- copies --- */
 
 static dsp_bytes *bytes_of(dsp_capture *c, const graft_tensor *t) {
-  const dsp_bytes bytes = {t->storage->buffer, t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)};
+  const dsp_bytes bytes = {t->storage->buffer, tns_first_byte(t)};
   return dsp_capture_copy(c, &bytes, sizeof bytes);
 }
 

@@ -36,7 +36,7 @@ static void put_bytes(dsp_key *key, const void *bytes, size_t count) {
  * would be a new case each time. */
 static unsigned alignment_code(const graft_tensor *t) {
   const uint64_t most = t->device->alignment > MEM_MIN_BLOCK ? t->device->alignment : MEM_MIN_BLOCK;
-  const uint64_t offset = t->storage ? t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype) : 0;
+  const uint64_t offset = t->storage ? tns_first_byte(t) : 0;
   return (unsigned)__builtin_ctzll(offset | most);
 }
 

@@ -176,8 +176,7 @@ static bool dtype_offered(uint64_t set, graft_dtype dtype) {
 
 static bool is_aligned(const resolver *r, const graft_tensor *t) {
   if (!t->storage) return true;
-  uint64_t offset = t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
-  return offset % r->call->device->alignment == 0;
+  return tns_first_byte(t) % r->call->device->alignment == 0;
 }
 
 /* The tensor behind an operand; NULL: an output not yet made, or a number. */

@@ -27,10 +27,10 @@ typedef struct run {
 void dsp_fill_desc(graft_tensor_desc *desc, const graft_tensor *t, graft_dtype dtype, int32_t ndim,
                    const int64_t *sizes, const int64_t *strides) {
   const graft_storage *storage = t->storage;
-  *desc = (graft_tensor_desc){.struct_size = sizeof *desc,
-                              .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes,
-                                     strides, storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype)},
-                              .storage_id = storage->id};
+  *desc = (graft_tensor_desc){
+      .struct_size = sizeof *desc,
+      .dl = {storage->buffer, t->device->dlpack_type, t->device->index, ndim, dtype, sizes, strides, tns_first_byte(t)},
+      .storage_id = storage->id};
   if (!atomic_load_explicit(&storage->unseen, memory_order_relaxed)) {
     desc->storage_version = atomic_load_explicit(&storage->version, memory_order_relaxed);
   }

@@ -2,13 +2,9 @@
  * the launch has been made. */
 #include "dispatch/capture.h"
 
-static uint64_t first_byte(const graft_tensor *t) {
-  return t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
-}
-
 /* Plans hold for where tensors begin. */
 static bool is_aligned_alike(const dsp_capture *c, const graft_graph_stand_in *item) {
-  return (first_byte(item->given) - first_byte(item->captured)) % c->base.base.device->alignment == 0;
+  return (tns_first_byte(item->given) - tns_first_byte(item->captured)) % c->base.base.device->alignment == 0;
 }
 
 static bool can_name_another(const dsp_place *place) {
@@ -35,7 +31,7 @@ bool dsp_can_stand_in(const dsp_capture *c, const graft_graph_stand_in *items, u
 }
 
 static void name(const dsp_place *place, const graft_tensor *old, const graft_tensor *new) {
-  const uint64_t further = first_byte(new) - first_byte(old); /* it may wrap around */
+  const uint64_t further = tns_first_byte(new) - tns_first_byte(old); /* it may wrap around */
   if (place->bytes) {
     place->bytes->buffer = new->storage->buffer;
     place->bytes->offset += further;

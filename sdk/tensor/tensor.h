@@ -114,6 +114,11 @@ typedef enum tns_overlap { TNS_OVERLAP_NONE, TNS_OVERLAP_FULL, TNS_OVERLAP_PARTI
  * MAYBE (its "too hard", views with gaps) is what it lets pass: the result must then be made in other memory first. */
 tns_overlap tns_overlap_of(const graft_tensor *a, const graft_tensor *b);
 
+/* Where the first element lies in its buffer, in bytes; of a tensor that has a storage. */
+static inline uint64_t tns_first_byte(const graft_tensor *t) {
+  return t->storage->offset + (uint64_t)t->offset * dt_bytes(t->dtype);
+}
+
 /* Whether a tensor has a shape and no memory: for shape inference, or as a value of a recording. */
 static inline bool tns_lacks_memory(const graft_tensor *t) {
   return !t->storage || t->storage->symbol;

@@ -14,8 +14,7 @@ typedef struct range {
 } range;
 
 static range range_of(const graft_tensor *t) {
-  uint64_t item = dt_bytes(t->dtype);
-  return (range){t->storage->buffer, t->storage->offset + (uint64_t)t->offset * item, (uint64_t)t->numel * item};
+  return (range){t->storage->buffer, tns_first_byte(t), (uint64_t)t->numel * dt_bytes(t->dtype)};
 }
 
 static bool fits_granularity(const graft_rt_device *device, range r) {

@@ -18,7 +18,7 @@ struct ocl_classes {
   ocl_kernel kernel, sum; /* sum: of a loss, of what the kernel took from each row */
   int inputs[READS];      /* which of the group's inputs; -1: absent */
   int outputs[WRITES];    /* likewise */
-  bool is_loss, in_place;
+  bool is_loss;
   uint64_t taken_bytes; /* what the kernel took from all rows, in temporary memory */
 };
 
@@ -216,7 +216,6 @@ graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group
   ocl_classes *made = calloc(1, sizeof *made);
   if (!made) return GRAFT_OUT_OF_MEMORY;
   made->is_loss = c.loss != NULL;
-  made->in_place = !c.loss;
   uint32_t seen = 0;
   for (int i = 0; i < READS; i++) made->inputs[i] = place_of(group->inputs, group->input_count, c.reads[i]);
   for (int w = 0; w < WRITES; w++) {
@@ -236,7 +235,7 @@ graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group
 
 /* What has an element for each of the result is read a vector at a time, before the result is written there. */
 uint64_t ocl_classes_in_place(const ocl_classes *classes) {
-  return classes->in_place ? UINT64_C(1) << classes->inputs[VALUES] : 0;
+  return classes->is_loss ? 0 : UINT64_C(1) << classes->inputs[VALUES];
 }
 
 static graft_status run_loss(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args,

@@ -131,8 +131,8 @@ struct RunInputs {
   std::vector<graft_tensor_space> spaces;
   std::vector<graft_tensor *> tensors;
   std::vector<uint8_t> let_go;
-  std::vector<c10::Storage>
-      replayed;  // of replays, which write there again once nobody holds it: not before it is read
+  // Of replays, which write there again once nobody holds it: not before the calls that read it are made.
+  std::vector<c10::Storage> replayed;
 
   explicit RunInputs(size_t count) : spaces(count), tensors(count, nullptr), let_go(count, 0) {}
   ~RunInputs() {

@@ -34,25 +34,18 @@ graft_value stacked(CallFrame &frame, at::TensorList tensors) {
     strides[rank] = 1;
     items[i] = frame.borrow_as(tensors[i], {sizes, one_more}, {strides, one_more});
   }
-  graft_value value = {};
-  value.kind = GRAFT_VALUE_TENSORS;
-  value.count = static_cast<uint32_t>(tensors.size());
-  value.as.tensors = items;
-  return value;
+  return graft_value_tensors(items, static_cast<uint32_t>(tensors.size()));
 }
 
 // Along a new last dim, as of numbers, PyTorch's makes a view of each tensor, for cat, which takes longer than cat
 // itself; along others it is one cat and one view.
 at::Tensor stack(at::TensorList tensors, int64_t dim) {
-  if (tensors.empty() || !stack_alike(tensors)) return at::native::stack(tensors, dim);
-  const int64_t rank = tensors[0].dim();
-  if (at::maybe_wrap_dim(dim, rank + 1) < rank) return at::native::stack(tensors, dim);
+  const int64_t rank = tensors.empty() ? 0 : tensors[0].dim();
+  if (tensors.empty() || at::maybe_wrap_dim(dim, rank + 1) < rank || !stack_alike(tensors))
+    return at::native::stack(tensors, dim);
   CallFrame frame;
   frame.add_arg(stacked(frame, tensors));
-  graft_value along = {};
-  along.kind = GRAFT_VALUE_INT;
-  along.as.i = rank;
-  frame.add_arg(along);
+  frame.add_arg(graft_value_int(rank));
   frame.reserve_outs(1);
   const graft_status status = graft_call(GRAFT_OP_CAT, frame.args, frame.nargs, frame.outs, frame.nouts);
   if (C10_UNLIKELY(status != GRAFT_OK)) return at::native::stack(tensors, dim);

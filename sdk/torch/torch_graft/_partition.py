@@ -4,7 +4,7 @@ import operator
 
 import torch
 
-from torch_graft import _pooling
+from torch_graft import _kept_values, _pooling
 
 aten = torch.ops.aten
 
@@ -93,19 +93,20 @@ def _keep_what_logarithms_are_of(forward, backward, first_kept):
     """The logarithm of softmax that a loss takes one number a row of. The loss is then made without it, where a plugin can,
     and so is the gradient; and what it is made of may be there anyway, held by who called a model, or is the caller's no
     more and is where the gradient lies in the end."""
-    given, taken = forward.graph.output_node(), {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
-    for i, value in enumerate(given.args[0][first_kept:], first_kept):
-        user = taken.get(getattr(value, "name", None))
-        if user is None or not _is_for_a_loss(value, given, first_kept) or value.args[0] in given.args[0][first_kept:]:
-            continue
-        given.args = ([value.args[0] if place == i else each for place, each in enumerate(given.args[0])],)
-        with backward.graph.inserting_before(next(iter(user.users))):
-            again = backward.graph.call_function(value.target, (user, *value.args[1:]), value.kwargs)
-        again.meta = {**user.meta, "val": value.meta["val"]}
-        user.replace_all_uses_with(again, delete_user_cb=lambda node: node is not again)
-        user.meta["val"] = value.args[0].meta["val"]
-    forward.recompile()
-    backward.recompile()
+    given = forward.graph.output_node()
+
+    def source(value, user):
+        if not _is_for_a_loss(value, given, first_kept) or value.args[0] in given.args[0][first_kept:]:
+            return None
+
+        def again():
+            made = backward.graph.call_function(value.target, (user, *value.args[1:]), value.kwargs)
+            made.meta = {**user.meta, "val": value.meta["val"]}
+            return made
+
+        return value.args[0], again
+
+    _kept_values.keep_instead(forward, backward, first_kept, source)
 
 
 def _is_for_a_loss(value, given, first_kept):

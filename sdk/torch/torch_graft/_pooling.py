@@ -4,6 +4,8 @@ import operator
 
 import torch
 
+from torch_graft import _kept_values
+
 aten = torch.ops.aten
 
 # --- gradients of the activation in front ---
@@ -88,20 +90,15 @@ def _of_the_same_shape(node):
 
 def keep_indices_small(forward, backward, first_kept):
     """What a pooling says of where its largest elements stand is 64 bits an element; places in small images need 16."""
-    given, taken = forward.graph.output_node(), {node.name: node for node in backward.graph.find_nodes(op="placeholder")}
-    for i, value in enumerate(given.args[0][first_kept:], first_kept):
-        user = taken.get(getattr(value, "name", None))
-        if user is None or not _are_small_indices(value) or [*user.users] != _pool_gradients(user):
-            continue
+
+    def small(value, user):
+        if not _are_small_indices(value) or [*user.users] != _pool_gradients(user):
+            return None
         with forward.graph.inserting_after(value):
-            small = _converted(forward.graph, value, torch.int16)
-        given.args = ([small if place == i else each for place, each in enumerate(given.args[0])],)
-        with backward.graph.inserting_before(next(iter(user.users))):
-            whole = _converted(backward.graph, user, torch.int64)
-        user.replace_all_uses_with(whole, delete_user_cb=lambda node: node is not whole)
-        user.meta["val"] = small.meta["val"]
-    forward.recompile()
-    backward.recompile()
+            kept = _converted(forward.graph, value, torch.int16)
+        return kept, lambda: _converted(backward.graph, user, torch.int64)
+
+    _kept_values.keep_instead(forward, backward, first_kept, small)
 
 
 def _are_small_indices(value):
