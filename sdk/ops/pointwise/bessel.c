@@ -1,5 +1,7 @@
 /* Bessel functions of the orders 0 and 1, and Airy's. Numbers in brackets are equations of the Digital Library of
  * Mathematical Functions, dlmf.nist.gov. */
+#include <pthread.h>
+
 #include "ops/pointwise/pointwise.h"
 
 #define PI 3.141592653589793238462643383279502884L
@@ -41,8 +43,22 @@ static long double scaled_k(int n, long double x) {
   return (sum + 0.5L) * step;
 }
 
+/* Where the integral of airy_ai is looked at, and what each place counts: the same for all numbers. With
+ * t = e^(u - e^-u) the trapezoidal rule has all digits. */
+enum { AIRY_FROM = -64, AIRY_TO = 68, AIRY_PLACES = AIRY_TO - AIRY_FROM + 1 };
+static struct { long double t, weight; } airy_places[AIRY_PLACES];
+static pthread_once_t airy_once = PTHREAD_ONCE_INIT;
+
+static void make_airy_places(void) {
+  for (int i = 0; i < AIRY_PLACES; i++) {
+    const long double u = (AIRY_FROM + i) / 16.0L, fall = expl(-u), t = expl(u - fall);
+    airy_places[i].t = t;
+    airy_places[i].weight = t * (1 + fall) * expl(-t) * powl(t, -1 / 6.0L);
+  }
+}
+
 /* Near 0 by the power series (9.4.1); else from an integral (9.5.8), on the right at x itself, on the left (9.2.14) at
- * the root of x that lies in the upper half. With t = e^(u - e^-u) the trapezoidal rule has all digits. */
+ * the root of x that lies in the upper half. */
 static long double airy_ai(long double x) {
   static const long double AT_0 = 0.355028053887817239260063186004183177L,
                            SLOPE = -0.258819403792806798405183560189203963L;
@@ -58,10 +74,8 @@ static long double airy_ai(long double x) {
   }
   long double size = fabsl(x), zeta = 2 * size * sqrtl(size) / 3;
   ref_complex w = x > 0 ? zeta : zeta * I, sum = 0;
-  for (int k = -64; k <= 68; k++) {
-    long double u = k / 16.0L, fall = expl(-u), t = expl(u - fall);
-    sum += t * (1 + fall) * expl(-t) * powl(t, -1 / 6.0L) * cpowl(2 + t / w, -1 / 6.0L);
-  }
+  pthread_once(&airy_once, make_airy_places);
+  for (int i = 0; i < AIRY_PLACES; i++) sum += airy_places[i].weight * cpowl(2 + airy_places[i].t / w, -1 / 6.0L);
   sum *= cexpl(-w) * cpowl(w, -1 / 6.0L) / (16 * sqrtl(PI) * powl(48, 1 / 6.0L) * tgammal(5 / 6.0L));
   return x > 0 ? creall(sum) : 2 * creall(cexpl(I * PI / 3) * sum);
 }
