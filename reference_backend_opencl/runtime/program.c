@@ -243,7 +243,7 @@ void ocl_program_add_files(ocl_text *source, const char *files) {
     char name[64];
     size_t length = strcspn(files, " ");
     snprintf(name, sizeof name, "%.*s", (int)length, files);
-    ocl_text_add(source, "%s", ocl_kernel_source(name));
+    ocl_text_append(source, ocl_kernel_source(name));
     files += length + strspn(files + length, " ");
   }
 }
@@ -352,9 +352,9 @@ static graft_status get(graft_device *device, const ocl_text *source, size_t hea
 graft_status ocl_program_get(graft_device *device, const char *head, const char *file, ocl_program **out) {
   ocl_text source = {0};
   add_device(&source, device);
-  ocl_text_add(&source, "%s", head);
+  ocl_text_append(&source, head);
   size_t head_length = source.length;
-  ocl_text_add(&source, "%s", ocl_kernel_source("core/common"));
+  ocl_text_append(&source, ocl_kernel_source("core/common"));
   ocl_program_add_files(&source, file);
   graft_status status = get(device, &source, head_length, file, out);
   ocl_text_free(&source);
@@ -365,7 +365,7 @@ graft_status ocl_program_get_whole(graft_device *device, const char *text, const
   ocl_text source = {0};
   add_device(&source, device);
   size_t head_length = source.length;
-  ocl_text_add(&source, "%s", text);
+  ocl_text_append(&source, text);
   graft_status status = get(device, &source, head_length, name, out);
   ocl_text_free(&source);
   return status;

@@ -59,6 +59,13 @@ void ocl_text_add(ocl_text *text, const char *format, ...) {
   va_end(again);
 }
 
+void ocl_text_append(ocl_text *text, const char *more) {
+  const size_t bytes = strlen(more);
+  if (text->failed || (bytes >= text->capacity - text->length && !grow(text, bytes))) return;
+  memcpy(text->items + text->length, more, bytes + 1);
+  text->length += bytes;
+}
+
 void ocl_text_free(ocl_text *text) {
   free(text->items);
   *text = (ocl_text){0};

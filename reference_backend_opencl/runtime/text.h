@@ -24,6 +24,7 @@ typedef struct ocl_text {
 } ocl_text;
 
 void ocl_text_add(ocl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ocl_text_append(ocl_text *text, const char *more); /* as it is: sources of kernels are long */
 void ocl_text_free(ocl_text *text);
 
 /* The word of the list (NULL at its end) that is most like the first `length` letters of `word`; NULL: none is. */
