@@ -25,6 +25,15 @@ static const cf_format *cf_format_of(graft_dtype dtype) {
   return NULL;
 }
 
+/* 2^e. Limits ask for some at each element: those that a double has as normal numbers are made of its bits, which is
+ * sooner than ldexpl. */
+static long double cf_power_of_2(int e) {
+  double power;
+  if (e < -1022 || e > 1023) return ldexpl(1, e);
+  memcpy(&power, &(uint64_t){(uint64_t)(e + 1023) << 52}, sizeof power);
+  return power;
+}
+
 int cf_mantissa(graft_dtype dtype) {
   const cf_format *f = cf_format_of(dtype);
   return f ? f->mantissa : 0;
@@ -32,12 +41,12 @@ int cf_mantissa(graft_dtype dtype) {
 
 long double cf_u(graft_dtype dtype) {
   const cf_format *f = cf_format_of(dtype);
-  return f ? ldexpl(1, -f->mantissa) : 0;
+  return f ? cf_power_of_2(-f->mantissa) : 0;
 }
 
 long double cf_u_acc(graft_dtype dtype) {
   const cf_format *f = cf_format_of(dtype);
-  return !f ? 0 : f->mantissa > 24 ? ldexpl(1, -f->mantissa) : ldexpl(1, -24);
+  return !f ? 0 : f->mantissa > 24 ? cf_power_of_2(-f->mantissa) : cf_power_of_2(-24);
 }
 
 long double cf_ulp(graft_dtype dtype, long double x) {
@@ -46,18 +55,18 @@ long double cf_ulp(graft_dtype dtype, long double x) {
   int e = x == 0 || !isfinite(x) ? f->emin : ilogbl(x);
   if (isinf(x)) e = f->emax;
   e = e < f->emin ? f->emin : e > f->emax ? f->emax : e;
-  return ldexpl(1, e - f->mantissa + 1);
+  return cf_power_of_2(e - f->mantissa + 1);
 }
 
 long double cf_normal_min(graft_dtype dtype) {
   const cf_format *f = cf_format_of(dtype);
-  return f ? ldexpl(1, f->emin) : 0;
+  return f ? cf_power_of_2(f->emin) : 0;
 }
 
 long double cf_max(graft_dtype dtype) {
   const cf_format *f = cf_format_of(dtype);
   if (f && f->dtype == GRAFT_F8_E4M3FN) return 448; /* its last mantissa is NaN */
-  return f ? ldexpl(2 - ldexpl(1, 1 - f->mantissa), f->emax) : 0;
+  return f ? ldexpl(2 - cf_power_of_2(1 - f->mantissa), f->emax) : 0;
 }
 
 long double cf_growth(long double n) {

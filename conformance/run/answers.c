@@ -41,14 +41,17 @@ static uint64_t cf_mixed_number(uint64_t so_far, long double number) {
   uint16_t exponent;
   memcpy(&mantissa, &number, sizeof mantissa);
   memcpy(&exponent, (const char *)&number + sizeof mantissa, sizeof exponent);
-  return cf_mixed(cf_mixed(so_far, mantissa), exponent);
+  return cf_mixed(so_far, mantissa * UINT64_C(0xD6E8FEB86659FD93) + exponent);
 }
 
 uint64_t cf_answers_values(uint64_t so_far, const cf_array *arrays, uint32_t count) {
   for (uint32_t i = 0; keeping && i < count; i++) {
+    const bool has_im = dt_is_complex(arrays[i].dtype);
     so_far = cf_mixed(so_far, arrays[i].v ? (uint64_t)arrays[i].numel : UINT64_MAX);
-    for (int64_t k = 0; arrays[i].v && k < arrays[i].numel; k++)
-      so_far = cf_mixed_number(cf_mixed_number(so_far, arrays[i].v[k].re), arrays[i].v[k].im);
+    for (int64_t k = 0; arrays[i].v && k < arrays[i].numel; k++) {
+      so_far = cf_mixed_number(so_far, arrays[i].v[k].re);
+      if (has_im) so_far = cf_mixed_number(so_far, arrays[i].v[k].im);
+    }
   }
   return so_far;
 }
