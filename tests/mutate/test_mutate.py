@@ -43,7 +43,13 @@ int main(void) {
   return 0;
 }
 """
-ENDLESS = "int larger(int a, int b);\nint main(void) {\n  while (larger(1, 2) != 2) ;\n  return 0;\n}\n"
+ENDLESS = """#include <unistd.h>
+int larger(int a, int b);
+int main(void) {
+  while (larger(1, 2) != 2) pause();
+  return 0;
+}
+"""
 
 
 class Tiny:
