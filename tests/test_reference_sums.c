@@ -49,6 +49,29 @@ START_TEST(several_at_once) {
 }
 END_TEST
 
+/* Of numbers that doubles hold and of others; where one is an infinity, or NaN. */
+START_TEST(products_are_dots) {
+  enum { N = 5, K = MOST_TERMS, M = 11 };
+  for (size_t d = 0; d < sizeof summed / sizeof *summed; d++) {
+    ref_real a[N * K], b[K * M], out[N * M];
+    for (int special = 0; special < 4; special++) {
+      for (int64_t i = 0; i < N * K; i++) a[i] = special ? (float)number(summed[d], i) : number(summed[d], i);
+      for (int64_t i = 0; i < K * M; i++) b[i] = (float)number(summed[d], 3 * i + 5);
+      if (special == 2 && !dt_is_integral(summed[d], false)) b[3 * M + 2] = INFINITY, b[9 * M + 6] = -NAN;
+      if (special == 3) b[5 * M + 1] = number(summed[d], 7);
+      ref_mode = modes[_i];
+      ref_product(summed[d], N, K, M, a, b, out);
+      for (int64_t i = 0; i < N * M; i++) {
+        const ref_real alone = ref_dot(summed[d], a + i / M * K, 1, b + i % M, M, K);
+        ck_assert_msg(memcmp(&alone, &out[i], NUMBER_BYTES) == 0, "number %lld: %La, not %La", (long long)i, out[i],
+                      alone);
+      }
+    }
+  }
+  ref_mode = REF_WIDE;
+}
+END_TEST
+
 START_TEST(scaled_are_added_as_each_is) {
   for (size_t d = 0; d < sizeof summed / sizeof *summed; d++) {
     ref_real to[] = {0.0L, -0.0L, INFINITY, number(summed[d], 4), number(summed[d], 5), number(summed[d], 9)};
@@ -68,6 +91,9 @@ START_TEST(scaled_are_added_as_each_is) {
 END_TEST
 
 int main(void) {
-  const suite_test tests[] = {EACH(several_at_once, ROWS(modes)), EACH(scaled_are_added_as_each_is, ROWS(modes)), {0}};
+  const suite_test tests[] = {EACH(several_at_once, ROWS(modes)),
+                              EACH(products_are_dots, ROWS(modes)),
+                              EACH(scaled_are_added_as_each_is, ROWS(modes)),
+                              {0}};
   return run_suite("reference_sums", tests, (suite_options){0});
 }

@@ -83,6 +83,9 @@ typedef struct ref_factors {
   int64_t step, next, count;
 } ref_factors;
 void ref_dots(graft_dtype dtype, const ref_real *x, int64_t xs, ref_factors y, int64_t count, ref_real *sums);
+/* out = a b for dense a [n,k] and b [k,m]: each number is ref_dot's of a row and a column, to the bit. */
+void ref_product(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const ref_real *a, const ref_real *b,
+                 ref_real *out);
 
 static inline void ref_add(graft_dtype dtype, ref_real *sum, ref_real value) {
   *sum = ref_sum(dtype, (ref_real[]){*sum, value}, 1, 2);

@@ -171,10 +171,9 @@ typedef struct product {
 /* out = a b for dense a [n,k] and b [k,m]; complex products by their parts. */
 static void multiply(graft_dtype dtype, int64_t n, int64_t k, int64_t m, const ref_array *a, int64_t a0,
                      const ref_array *b, int64_t b0, ref_array *out, int64_t out0) {
-  for (int64_t i = 0; i < n; i++) {
-    const ref_factors columns = {b->re + b0, m, 1, m};
-    ref_dots(dtype, a->re + a0 + i * k, 1, columns, k, out->re + out0 + i * m);
-    for (int64_t j = 0; out->im && j < m; j++) {
+  ref_product(dtype, n, k, m, a->re + a0, b->re + b0, out->re + out0);
+  for (int64_t i = 0; out->im && i < n; i++) {
+    for (int64_t j = 0; j < m; j++) {
       int64_t row = a0 + i * k, column = b0 + j, at = out0 + i * m + j;
       out->re[at] -= ref_dot(dtype, a->im + row, 1, b->im + column, m, k);
       out->im[at] =
