@@ -66,6 +66,20 @@ static void pack(__global const RAW(D) * in, long apart, __global CT *to, const 
 
 #else
 #define ROW_SIZE(s) ((s)->in_size[2])
+#if VEC > 1
+/* VEC steps of a row of VEC or more that lie side by side: zeros outside it. */
+static VT run_part(__global const RAW(D) * from, long apart, long size, long place) {
+  const long inside = clamp(place, 0L, size - VEC);
+  const VT v = LOAD_STEP(from + inside, apart, apart);
+  if (place == inside) return v;
+  CT lanes[3 * VEC];
+  VSTORE((VT)0, lanes);
+  VSTORE(v, lanes + VEC);
+  VSTORE((VT)0, lanes + 2 * VEC);
+  return VLOAD(lanes + VEC + clamp(place - inside, -(long)VEC, (long)VEC));
+}
+#endif
+
 static void pack(__global const RAW(D) * in, long apart, __global CT *to, const space *s) {
   if (s->mul[2] == 1 && s->div[2] == 1) {
     for (long q = 0; q < s->phase; q += VEC) VSTORE((VT)0, to + q);
@@ -73,6 +87,17 @@ static void pack(__global const RAW(D) * in, long apart, __global CT *to, const 
     pack_run(to + begin, in + s->first + begin, apart, end - begin);
     return;
   }
+#if VEC > 1
+  if (s->mul[2] == 2 && s->div[2] == 1 && s->in_size[2] >= VEC) {
+    for (long q = 0; q < s->phase; q += VEC) {
+      const VT a = run_part(in, apart, s->in_size[2], 2 * q + s->first);
+      const VT b = run_part(in, apart, s->in_size[2], 2 * q + s->first + VEC);
+      VSTORE((VT)(a.even, b.even), to + q);
+      VSTORE((VT)(a.odd, b.odd), to + s->phase + q);
+    }
+    return;
+  }
+#endif
   for (long p = 0; p < s->mul[2]; p++) {
     for (long q = 0; q < s->phase; q += VEC) {
       VSTORE(row_part(in, apart, s->in_size[2], q * s->mul[2] + p + s->first, s->mul[2], s->div[2]), to + p * s->phase + q);
@@ -275,6 +300,58 @@ static void mend_tile(__global RAW(D) * out, __global const RAW(D) * in, __globa
 
 #define SPAN 128 /* products, which are summed before they are added to those before: equal terms round alike */
 
+/* On CPUs so many units of a tile of channels take turns, span by span: what a span reads of the weights, and of the rows
+ * that units share, stays in the nearest cache. */
+#if LOCAL == 1
+#define TURNS 8
+#else
+#define TURNS 1
+#endif
+
+/* Where a unit's results are, and what of the window meets elements there: the first row and its weights, of a step, and how
+ * many planes and rows of a plane. */
+typedef struct {
+  long o0, o1, o2;
+  long row, weights, planes, rows;
+} place;
+
+static place place_of(const space *s, long unit) {
+  place p = {unit / s->segments / s->out_size[1] % s->out_size[0], unit / s->segments % s->out_size[1],
+             unit % s->segments * (WIDE * VEC), 0, 0, 0, 0};
+  const met met0 = met_along(s, 0, p.o0), met1 = met_along(s, 1, p.o1);
+  p.row = (met0.element * s->in_size[1] + met1.element) * s->row + p.o2 / OUTS_APART;
+  p.weights = (met0.tap * s->taps[1] + met1.tap) * s->taps[2] * TILE;
+  p.planes = met0.count;
+  p.rows = met1.count;
+  return p;
+}
+
+#ifndef FOLLOWED
+static INLINED void put_tile(VT total[TILE][WIDE], PLACE(out), CONST_PLACE(in), CONST_PLACE(weight), CONST_PLACE(bias),
+                             long has_bias, long mends, long image, long first, const place *p, const space *s) {
+  VM spoiled = (VM)0;
+#pragma unroll
+  for (int w = 0; w < WIDE; w++) {
+    if (p->o2 + w * VEC >= s->out_size[2]) continue;
+    const results r = results_of(s, p->o0, p->o1, p->o2 + w * VEC);
+#pragma unroll
+    for (int b = 0; b < TILE; b++) {
+      const long channel = first + b;
+      if (channel >= s->out_channels) continue;
+      if (has_bias) {
+        CT v = one_value(CONST_POINTER(D, bias) + image % s->groups * s->out_channels + channel);
+        total[b][w] = ADD(total[b][w], (VT)v);
+      }
+      spoiled |= total[b][w] != total[b][w];
+      put_results(&r, s, POINTER(D, out) + (image * s->out_channels + channel) * r.spatial, total[b][w]);
+    }
+  }
+  if (mends && SOME(spoiled))
+    mend_tile(POINTER(D, out), CONST_POINTER(D, in), CONST_POINTER(D, weight), bias, offset_bias, has_bias, image, first,
+              p->o0, p->o1, p->o2, s);
+}
+#endif
+
 /* The input and the weight are read where `mends`, for what zeros have spoiled. */
 KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong offset_weights, CONST_PLACE(bias),
                 long has_bias, CONST_PLACE(in), CONST_PLACE(weight), long mends FOLLOWED_PARAMETERS, space s) {
@@ -290,81 +367,80 @@ KERNEL convolve(PLACE(out), __global const uchar *work, ulong offset_rows, ulong
 #pragma unroll
   for (int k = 0; k < TAPS; k++) start[k] = tap_start(&s, k);
 #endif
-  for (; unit < last; unit++) {
-    long o2 = unit % s.segments * (WIDE * VEC), rest = unit / s.segments;
-    long o1 = rest % s.out_size[1], o0 = rest / s.out_size[1] % s.out_size[0];
-    rest /= s.out_size[0] * s.out_size[1];
-    long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
-    const met met0 = met_along(&s, 0, o0), met1 = met_along(&s, 1, o1);
-    const long next_row = s.move[1] * s.row, next_weights = s.step[1] * TAPS * TILE;
-    const long next_plane = s.move[0] * s.in_size[1] * s.row, next_plane_weights = s.step[0] * s.taps[1] * TAPS * TILE;
-    const long in_step = s.in_size[0] * s.in_size[1] * s.row, weights_step = s.taps[0] * s.taps[1] * TAPS * TILE;
-    const long first_row = (met0.element * s.in_size[1] + met1.element) * s.row;
-    const long first_weights = (met0.tap * s.taps[1] + met1.tap) * TAPS * TILE;
-    VT sum[TILE][WIDE], total[TILE][WIDE];
-    clear_tile(total);
-    __global const CT *rows = (__global const CT *)(work + offset_rows) +
-                              image * s.steps * s.in_size[0] * s.in_size[1] * s.row + o2 / OUTS_APART;
-    __global const CT *all_weights = (__global const CT *)(work + offset_weights) +
-                                     (group * s.blocks + block) * s.steps * s.taps[0] * s.taps[1] * TAPS * TILE;
-    for (long first = 0; first < s.steps; first += at_once) {
-      clear_tile(sum);
-      for (long c = first; c < min(first + at_once, s.steps); c++) {
-        __global const CT *plane_row = rows + c * in_step + first_row, *plane_weights = all_weights + c * weights_step + first_weights;
-        for (long n0 = met0.count; n0 > 0; n0--, plane_row += next_plane, plane_weights += next_plane_weights) {
-          __global const CT *row = plane_row, *weights = plane_weights;
-          for (long n1 = met1.count; n1 > 0; n1--, row += next_row, weights += next_weights) {
+  const long next_row = s.move[1] * s.row, next_weights = s.step[1] * TAPS * TILE;
+  const long next_plane = s.move[0] * s.in_size[1] * s.row, next_plane_weights = s.step[0] * s.taps[1] * TAPS * TILE;
+  const long in_step = s.in_size[0] * s.in_size[1] * s.row, weights_step = s.taps[0] * s.taps[1] * TAPS * TILE;
+  const long of_block = s.segments * s.out_size[1] * s.out_size[0];
 #ifdef MANY_TAPS
-            walk at = first_tap;
-            for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
-              add_to_tile(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
+  const long ahead = in_step;
+#else
+  const long ahead = in_step + max(start[0], start[TAPS - 1]); /* what no unit before has read */
+#endif
+  for (long turns; unit < last; unit += turns) {
+    const long rest = unit / of_block;
+    const long block = rest % s.blocks, image = rest / s.blocks, group = image % s.groups; /* one group of one image */
+    turns = min(min((long)TURNS, last - unit), (rest + 1) * of_block - unit);
+    __global const CT *rows = (__global const CT *)(work + offset_rows) + image * s.steps * in_step;
+    __global const CT *all_weights =
+        (__global const CT *)(work + offset_weights) + (group * s.blocks + block) * s.steps * weights_step;
+    VT totals[TURNS][TILE][WIDE];
+    place places[TURNS];
+    for (int turn = 0; turn < turns; turn++) {
+      places[turn] = place_of(&s, unit + turn);
+      clear_tile(totals[turn]);
+    }
+    for (long first = 0; first < s.steps; first += at_once) {
+      for (int turn = 0; turn < turns; turn++) {
+        const place p = places[turn];
+        VT sum[TILE][WIDE];
+        clear_tile(sum);
+        for (long c = first; c < min(first + at_once, s.steps); c++) {
+          __global const CT *plane_row = rows + c * in_step + p.row, *plane_weights = all_weights + c * weights_step + p.weights;
+          for (long n0 = p.planes; n0 > 0; n0--, plane_row += next_plane, plane_weights += next_plane_weights) {
+            __global const CT *row = plane_row, *weights = plane_weights;
+            for (long n1 = p.rows; n1 > 0; n1--, row += next_row, weights += next_weights) {
+#pragma unroll
+              for (int w = 0; w < WIDE; w++) PREFETCH(row + ahead + w * VEC);
+#ifdef MANY_TAPS
+              walk at = first_tap;
+              for (long k = 0; k < TAPS; k++, walk_on(&at, &next_tap, &s))
+                add_to_tile(sum, row + at.phase * s.phase + at.element, weights + k * TILE);
 #elif defined(SPREAD)
 #pragma unroll
-            for (int k = 0; k < TAPS; k++) add_tap_of(sum, PHASE(k), row + start[k], weights + k * TILE);
+              for (int k = 0; k < TAPS; k++) add_tap_of(sum, PHASE(k), row + start[k], weights + k * TILE);
 #else
 #pragma unroll
-            for (int k = 0; k < TAPS; k++) add_to_tile(sum, row + start[k], weights + k * TILE);
+              for (int k = 0; k < TAPS; k++) add_to_tile(sum, row + start[k], weights + k * TILE);
 #endif
+            }
           }
         }
-      }
 #pragma unroll
-      for (int b = 0; b < TILE; b++) {
+        for (int b = 0; b < TILE; b++) {
 #pragma unroll
-        for (int w = 0; w < WIDE; w++) total[b][w] += sum[b][w];
+          for (int w = 0; w < WIDE; w++) totals[turn][b][w] += sum[b][w];
+        }
       }
     }
+    for (int turn = 0; turn < turns; turn++) {
+      const place p = places[turn];
+      VT total[TILE][WIDE];
+#pragma unroll
+      for (int t = 0; t < TILE * WIDE; t++) total[t / WIDE][t % WIDE] = totals[turn][t / WIDE][t % WIDE];
 #ifdef SPREAD
 #pragma unroll
-    for (int b = 0; b < TILE; b++) join_phases(total[b]);
+      for (int b = 0; b < TILE; b++) join_phases(total[b]);
 #endif
 #ifdef FOLLOWED
-    VT left[TILE * WIDE];
+      VT left[TILE * WIDE];
 #pragma unroll
-    for (int t = 0; t < TILE * WIDE; t++) left[t] = total[t / WIDE][t % WIDE];
-    follow_tile(left, bias, offset_bias, has_bias, image, block * TILE, o0, o1, o2, &s, &f);
+      for (int t = 0; t < TILE * WIDE; t++) left[t] = total[t / WIDE][t % WIDE];
+      follow_tile(left, bias, offset_bias, has_bias, image, block * TILE, p.o0, p.o1, p.o2, &s, &f);
 #else
-    VM spoiled = (VM)0;
-#pragma unroll
-    for (int w = 0; w < WIDE; w++) {
-      if (o2 + w * VEC >= s.out_size[2]) continue;
-      const results r = results_of(&s, o0, o1, o2 + w * VEC);
-#pragma unroll
-      for (int b = 0; b < TILE; b++) {
-        long channel = block * TILE + b;
-        if (channel >= s.out_channels) continue;
-        if (has_bias) {
-          CT v = one_value(CONST_POINTER(D, bias) + group * s.out_channels + channel);
-          total[b][w] = ADD(total[b][w], (VT)v);
-        }
-        spoiled |= total[b][w] != total[b][w];
-        put_results(&r, &s, POINTER(D, out) + (image * s.out_channels + channel) * r.spatial, total[b][w]);
-      }
-    }
-    if (mends && SOME(spoiled))
-      mend_tile(POINTER(D, out), CONST_POINTER(D, in), CONST_POINTER(D, weight), bias, offset_bias, has_bias, image,
-                block * TILE, o0, o1, o2, &s);
+      put_tile(total, out, offset_out, in, offset_in, weight, offset_weight, bias, offset_bias, has_bias, mends, image,
+               block * TILE, &p, &s);
 #endif
+    }
   }
 }
 
