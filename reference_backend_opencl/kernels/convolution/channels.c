@@ -8,10 +8,10 @@ enum { TAPS_MOST = 64, BEGUN = 4 };
 
 /* As in channels.cl. */
 typedef struct channels {
-  int64_t taps, in_places, out_places, in_panels, out_panels, rows, columns, images, scratch;
+  int64_t taps, in_places, out_places, in_panels, out_panels, in_row, in_phase, rows, columns, images, scratch;
 } channels;
 typedef struct side {
-  int64_t images, channels, places, panels, pieces;
+  int64_t images, channels, places, panels, pieces, width, phases, phase, packed;
 } side;
 
 /* Lanes of a vector, vectors side by side, input channels: what fills the registers. Images in pairs: core/pairs.cl. */
@@ -56,14 +56,22 @@ static graft_status make_packing(ocl_kernel *kernel, graft_device *device, const
   return status == GRAFT_OK ? ocl_kernel_set(kernel, OCL_ALL(constants)) : status;
 }
 
-static side side_of(int64_t images, int64_t of, const int64_t size[3], const tile *t) {
-  return (side){images, of, ocl_volume(size), ocl_ceil_divide(of, t->wide * t->vec),
-                ocl_ceil_divide(ocl_volume(size), t->vec)};
+static side side_of(int64_t images, int64_t of, const int64_t size[3], int64_t phases, const tile *t) {
+  const int64_t places = ocl_volume(size), phase = ocl_ceil_divide(size[2], phases);
+  return (side){.images = images,
+                .channels = of,
+                .places = places,
+                .panels = ocl_ceil_divide(of, t->wide * t->vec),
+                .pieces = ocl_ceil_divide(places, t->vec),
+                .width = size[2],
+                .phases = phases,
+                .phase = phase,
+                .packed = size[0] * size[1] * phases * phase};
 }
 
 static uint64_t packed_bytes(const ocl_space *s, const side *d, const tile *t, const ocl_dtype *dtype) {
   const int64_t images = s->splits * ocl_ceil_divide(s->batch, s->splits);
-  return ocl_values_bytes(s->groups * d->panels * d->places * images * t->wide * t->vec, dtype);
+  return ocl_values_bytes(s->groups * d->panels * d->packed * images * t->wide * t->vec, dtype);
 }
 
 /* Images first, since their steps lie side by side. */
@@ -90,7 +98,8 @@ static graft_status run_weight(const graft_exec *exec, ocl_weight_gradient *g, o
   return status == GRAFT_OK && g->sums ? ocl_launch(&g->sum, exec->stream, OCL_ALL(sum)) : status;
 }
 
-/* In multiplications of a vector. */
+/* In multiplications of a vector. Of a longer stride than one, images alone count as a run: this way's work-items are
+ * as many as these, and few where the other's are many. */
 static double cost_of(const ocl_space *s, const tile *t) {
   const double run = (double)(s->mul[2] == 1 ? s->batch * s->out_size[2] : s->batch);
   const double steps = ocl_met_taps(s, 0) * ocl_met_taps(s, 1) * ocl_met_taps(s, 2) * (double)s->batch;
@@ -107,12 +116,15 @@ graft_status ocl_channels_weight(ocl_weight_gradient *g, graft_device *device, c
   const bool served = device->is_cpu && dtype->class == OCL_CLASS_FLOAT && ocl_volume(s.taps) <= TAPS_MOST;
   if (!served || cost_of(&s, &t) >= other) return GRAFT_UNIMPLEMENTED;
   const int64_t lanes = t.wide * t.vec, taps = ocl_volume(s.taps);
-  const side in = side_of(images, s.in_channels, s.in_size, &t), outs = side_of(images, s.out_channels, s.out_size, &t);
+  const side in = side_of(images, s.in_channels, s.in_size, s.mul[2], &t);
+  const side outs = side_of(images, s.out_channels, s.out_size, 1, &t);
   channels c = {.taps = taps,
-                .in_places = in.places,
-                .out_places = outs.places,
+                .in_places = in.packed,
+                .out_places = outs.packed,
                 .in_panels = in.panels,
                 .out_panels = outs.panels,
+                .in_row = in.phases * in.phase,
+                .in_phase = in.phase,
                 .scratch = lanes * taps * lanes};
   const int64_t panels = s.groups * in.panels * outs.panels, weights = s.groups * s.out_channels * s.weight_out;
   s.splits = ocl_smaller(ocl_ceil_divide(EACH_CORE * (int64_t)device->compute_units, panels), s.batch);

@@ -3,7 +3,8 @@
  * element; nothing else is multiplied. A vector is of VEC output channels.
  *
  * Input and gradient are packed to [panel of WIDE vectors of channels][split][place][image][channel], as many images for
- * each split, so that those of a place and of the next follow each other; of PAIRS (core/pairs.cl) an
+ * each split, so that those of a place and of the next follow each other (the input's phase by phase: each mul-th place of
+ * a row is the next one); of PAIRS (core/pairs.cl) an
  * image is two, side by side in each value, and s.batch counts these. A work-item makes the sums of
  * a panel of each for all taps: so many steps at a time that both stay near, TILE x WIDE vectors in registers, which are
  * added to what it has in its part of the workspace.
@@ -16,6 +17,7 @@ DEFINE_ACCESS(part, D_PART)
 typedef struct {
   long taps, in_places, out_places;
   long in_panels, out_panels;      /* of a group */
+  long in_row, in_phase;           /* places of a packed row of the input, and of each of its phases */
   long rows, columns, images;      /* so many at a time: of a plane of outputs, and of the batch */
   long scratch;                    /* elements of a work-item's sums */
 } channels;
@@ -28,7 +30,18 @@ static long each_of(const space *s) { return (s->batch + s->splits - 1) / s->spl
 /* A tensor of so many images, of `channels` a group and so many places, and how many panels a group has. */
 typedef struct {
   long images, channels, places, panels, pieces; /* vectors of places */
+  long width, phases, phase, packed;             /* of a row: columns, phases and places of each; of an image */
 } side;
+
+/* Where VEC places from `first` on are packed. */
+static void pack_places(long at[VEC], long first, const side *d) {
+  long row = first / d->width, column = first % d->width, phase = column % d->phases, in_phase = column / d->phases;
+  for (int j = 0; j < VEC; j++) {
+    at[j] = (row * d->phases + phase) * d->phase + in_phase;
+    if (++phase == d->phases) phase = 0, in_phase++;
+    if (++column == d->width) column = phase = in_phase = 0, row++;
+  }
+}
 
 /* `count` places side by side; of PAIRS also those of the image that begins `apart` elements on, if one does. */
 static VT get_step(__global const RAW(D) * from, long apart, int count) {
@@ -42,6 +55,8 @@ static VT get_step(__global const RAW(D) * from, long apart, int count) {
 #endif
 }
 
+#define AHEAD 4 /* vectors: more rows are read side by side than a processor sees coming */
+
 KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
   long unit = get_global_id(0) * s.per_item, last = min(unit + s.per_item, s.units);
   for (; unit < last; unit++) {
@@ -53,16 +68,21 @@ KERNEL pack_channels(PLACE(work), CONST_PLACE(in), space s, side d) {
         CONST_POINTER(D, in) + STEP_K * image * size + group * d.channels * d.places + first;
     const long each = each_of(&s), split = image / each;
     __global CT *to = (__global CT *)(work + offset_work) +
-                      (((panel * s.splits + split) * d.places + first) * each + image % each) * CHANNELS;
+                      ((panel * s.splits + split) * d.packed * each + image % each) * CHANNELS;
+    long at[VEC];
+    pack_places(at, first, &d);
     for (int w = 0; w < WIDE; w++) {
       VT square[VEC];
 #pragma unroll
-      for (int i = 0; i < VEC; i++) /* beyond the last, the last again */
-        square[i] = get_step(from + min(channel + w * VEC + i, d.channels - 1) * d.places, apart, count);
+      for (int i = 0; i < VEC; i++) { /* beyond the last, the last again */
+        __global const RAW(D) *row = from + min(channel + w * VEC + i, d.channels - 1) * d.places;
+        PREFETCH(row + AHEAD * VEC);
+        square[i] = get_step(row, apart, count);
+      }
       turn_square(square);
 #pragma unroll
       for (int j = 0; j < VEC; j++) {
-        if (j < count) VSTORE(square[j], to + j * each * CHANNELS + w * VEC);
+        if (j < count) VSTORE(square[j], to + at[j] * each * CHANNELS + w * VEC);
       }
     }
   }
@@ -96,18 +116,19 @@ static void add_tap(__global CT *sums, __global const CT *x, __global const CT *
   const long i0 = p->o0 * s->mul[0] + s->off[0] + k0 * s->tap[0];
   const met rows = met_by(p->o1, p->end1, k1, s, 1), columns = met_by(p->o2, p->end2, k2, s, 2);
   if (i0 < 0 || i0 >= s->in_size[0] || rows.low >= rows.high || columns.low >= columns.high) return;
-  const long each = each_of(s), step = each * CHANNELS, in_step = s->mul[2] * step, count = columns.high - columns.low;
-  const bool joined = s->mul[2] == 1 && p->images == each; /* columns follow each other */
+  const long each = each_of(s), step = each * CHANNELS, count = columns.high - columns.low;
+  const bool joined = p->images == each; /* columns follow each other */
+  const long first = columns.low * s->mul[2] + s->off[2] + k2 * s->tap[2];
+  const long in_row = first % s->mul[2] * c->in_phase + first / s->mul[2];
   VT sum[TILE][WIDE];
   clear_tile(sum);
   for (long o1 = rows.low; o1 < rows.high; o1++) {
     const long i1 = o1 * s->mul[1] + s->off[1] + k1 * s->tap[1];
-    const long i2 = columns.low * s->mul[2] + s->off[2] + k2 * s->tap[2];
     const long at = (p->o0 * s->out_size[1] + o1) * s->out_size[2] + columns.low;
-    __global const CT *from = x + ((i0 * s->in_size[1] + i1) * s->in_size[2] + i2) * step + p->image * CHANNELS;
+    __global const CT *from = x + ((i0 * s->in_size[1] + i1) * c->in_row + in_row) * step + p->image * CHANNELS;
     __global const CT *of = grad + at * step + p->image * CHANNELS;
     const long runs = joined ? 1 : count, steps = joined ? count * p->images : p->images;
-    for (long run = 0; run < runs; run++, from += in_step, of += step) add_run(sum, from, of, steps);
+    for (long run = 0; run < runs; run++, from += step, of += step) add_run(sum, from, of, steps);
   }
 #pragma unroll
   for (int t = 0; t < TILE; t++) {
