@@ -4,23 +4,45 @@ typedef struct {
   long values, per_row, size, chunk, flag;
 } search_space;
 
-/* How many come before a value, or with `flag` before and with it. */
+/* So many values are looked for at once: a processor guesses no comparison's outcome, but need not wait for one before it
+ * begins that of another value. */
+#define LANES (LOCAL == 1 ? 8 : 1)
+
+/* How many come before a value, or with `flag` before and with it: `low` at least, and `high` at most. */
 KERNEL search(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CONST_PLACE(sorter), search_space space) {
-  long i = (long)get_global_id(0) * space.chunk, end = min(i + space.chunk, space.values);
-  for (; i < end; i++) {
-    long row = space.per_row ? i / space.per_row * space.size : 0, low = 0, high = space.size;
-    CT value = LOAD(D, __global, CONST_POINTER(D, in) + i);
-    while (low < high) {
-      long middle = low + (high - low) / 2, at = middle;
-#ifdef SORTER
-      at = ((__global const long *)(sorter + offset_sorter))[row + middle];
-      at = clamp(at, 0L, space.size - 1);
-#endif
-      CT there = LOAD(D, __global, CONST_POINTER(D, sequence) + row + at);
-      if (space.flag ? there > value : there >= value) high = middle;
-      else low = middle + 1;
+  const long first = (long)get_global_id(0) * space.chunk, end = min(first + space.chunk, space.values);
+  for (long i = first; i < end; i += LANES) {
+    CT value[LANES];
+    long row[LANES], low[LANES], high[LANES];
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+      const long at = min(i + j, end - 1);
+      value[j] = LOAD(D, __global, CONST_POINTER(D, in) + at);
+      row[j] = space.per_row ? at / space.per_row * space.size : 0;
+      low[j] = 0;
+      high[j] = space.size;
     }
-    (POINTER(D_OUT, out))[i] = (RAW(D_OUT))low;
+    for (int open = space.size > 0; open;) {
+      open = 0;
+#pragma unroll
+      for (int j = 0; j < LANES; j++) {
+        const long middle = low[j] + (high[j] - low[j]) / 2;
+        long at = min(middle, space.size - 1); /* which is it, where the value's place is not known yet */
+#ifdef SORTER
+        at = ((__global const long *)(sorter + offset_sorter))[row[j] + at];
+        at = clamp(at, 0L, space.size - 1);
+#endif
+        const CT there = LOAD(D, __global, CONST_POINTER(D, sequence) + row[j] + at);
+        const int known = low[j] >= high[j], before = !(space.flag ? there > value[j] : there >= value[j]);
+        low[j] = !known & before ? middle + 1 : low[j];
+        high[j] = !known & !before ? middle : high[j];
+        open |= low[j] < high[j];
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < LANES; j++) {
+      if (i + j < end) (POINTER(D_OUT, out))[i + j] = (RAW(D_OUT))low[j];
+    }
   }
 }
 
@@ -51,7 +73,6 @@ KERNEL order_list(PLACE(to), CONST_PLACE(sequence), search_space space) {
 }
 
 /* The same as contains, for such a list: by halves, of LANES values at once, which need not wait for each other. */
-#define LANES (LOCAL == 1 ? 8 : 1)
 KERNEL contains_in_order(PLACE(out), CONST_PLACE(in), CONST_PLACE(sequence), CONST_PLACE(unused), search_space space) {
   __global const CT *list = (__global const CT *)(sequence + offset_sequence);
   __global const RAW(D) *from = CONST_POINTER(D, in);
