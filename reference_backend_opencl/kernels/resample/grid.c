@@ -40,7 +40,8 @@ static graft_status sample(const graft_exec *exec, const sampler *s, const graft
   ocl_direct call = direct_of(exec, s, numbers);
   if (!ocl_elements(out)) return GRAFT_OK;
   const int64_t pixels = numbers[1] * numbers[2] * numbers[3], images = s->grid->dl.shape[0], points = numbers[4];
-  const bool plane = exec->device->is_cpu && numbers[5] == 2 && s->interpolation != CUBIC && pixels <= INT32_MAX;
+  const bool plane =
+      exec->device->is_cpu && numbers[5] == 2 && numbers[3] >= 2 && s->interpolation != CUBIC && pixels <= INT32_MAX;
   call.places = 3;
   call.stages[0] = (ocl_stage){.entry = plane ? "grid_sample_plane" : "grid_sample",
                                .units = images * (plane ? ocl_ceil_divide(points, POINTS_AT_ONCE)

@@ -143,24 +143,32 @@ static void sample_pairs(__global RAW(D) * to, __global const RAW(D) * from, lon
 
 #if LOCAL == 1
 /* Up to two taps along each of two dims, of POINTS_AT_ONCE points: what is found out of a point serves all channels, and
- * results of neighbours lie side by side. An element outside is the first, whose value does not count. */
+ * results of neighbours lie side by side. Two elements of a row are read at once, of rows that have as many; one that is no
+ * tap, or lies outside, does not count. */
 #define POINTS_AT_ONCE 64
-#define TAPS 4
 
 typedef struct {
-  int at[TAPS][POINTS_AT_ONCE], counts[TAPS][POINTS_AT_ONCE];
+  RAW(D) of[2];
+} pair;
+
+/* Of each point: where the pairs of both rows begin, whether their elements count, and the weights of elements and rows. */
+typedef struct {
+  int at[2][POINTS_AT_ONCE], counts[2][2][POINTS_AT_ONCE];
   CT x[2][POINTS_AT_ONCE], y[2][POINTS_AT_ONCE];
 } stretch;
 
 static void place_taps(stretch *s, const axis *y, const axis *x, int width, int k) {
-  for (int i = 0; i < 2; i++) {
-    s->x[i][k] = i < x->count ? x->weight[i] : (CT)0;
-    s->y[i][k] = i < y->count ? y->weight[i] : (CT)0;
-  }
-  for (int t = 0; t < TAPS; t++) {
-    const int j = t / 2, i = t % 2, is_tap = j < y->count && i < x->count;
-    s->counts[t][k] = is_tap && y->at[j] >= 0 && x->at[i] >= 0;
-    s->at[t][k] = s->counts[t][k] ? (int)y->at[j] * width + (int)x->at[i] : 0;
+  const int taps = x->count > 1 ? 2 : 1, left = (int)x->at[0], right = taps > 1 ? (int)x->at[1] : -1;
+  const int turned = left == width - 1 || (left < 0 && right >= 0); /* the first element is the second tap's */
+  const int first = left < 0 ? max(right, 0) : min(left, width - 2);
+  s->x[turned][k] = x->weight[0];
+  s->x[!turned][k] = taps > 1 ? x->weight[1] : (CT)0;
+  for (int j = 0; j < 2; j++) {
+    const int is_there = j < y->count && y->at[j] >= 0;
+    s->y[j][k] = j < y->count ? y->weight[j] : (CT)0;
+    s->at[j][k] = is_there ? (int)y->at[j] * width + first : 0;
+    s->counts[j][turned][k] = is_there && left >= 0;
+    s->counts[j][!turned][k] = is_there && right >= 0;
   }
 }
 
@@ -180,14 +188,21 @@ KERNEL grid_sample_plane(PLACE(out), PLACE(in), PLACE(grid), numbers n) {
     __global RAW(D) *to = ELEMENTS(out) + image * CHANNELS * POINTS + first;
     for (long c = 0; c < CHANNELS; c++, plane += PIXELS, to += POINTS) {
       RAW(D) made[POINTS_AT_ONCE];
+      pair pairs[2][POINTS_AT_ONCE];
+      /* One by one: where a processor can gather, that takes longer. */
+#pragma clang loop vectorize(disable)
       for (int k = 0; k < POINTS_AT_ONCE; k++) {
-        CT v[TAPS];
+        pairs[0][k] = *(__global const pair *)(plane + s.at[0][k]);
+        pairs[1][k] = *(__global const pair *)(plane + s.at[1][k]);
+      }
+      for (int k = 0; k < POINTS_AT_ONCE; k++) {
+        CT v[2][2];
 #pragma unroll
-        for (int t = 0; t < TAPS; t++) {
-          const CT value = GET(plane + s.at[t][k]);
-          v[t] = s.counts[t][k] ? value : (CT)0;
+        for (int t = 0; t < 4; t++) {
+          const CT value = LOAD(D, __private, pairs[t / 2][k].of + t % 2);
+          v[t / 2][t % 2] = s.counts[t / 2][t % 2][k] ? value : (CT)0;
         }
-        const CT upper = s.x[0][k] * v[0] + s.x[1][k] * v[1], lower = s.x[0][k] * v[2] + s.x[1][k] * v[3];
+        const CT upper = s.x[0][k] * v[0][0] + s.x[1][k] * v[0][1], lower = s.x[0][k] * v[1][0] + s.x[1][k] * v[1][1];
         STORE(D, __private, made + k, s.y[0][k] * upper + s.y[1][k] * lower);
       }
       for (int k = 0; k < count; k++) to[k] = made[k];
