@@ -180,7 +180,7 @@ static VEC_OF(ushort) to_bf16(VEC_OF(float) x) {
   VEC_OF(uint) bits = AS(uint, x);
   VEC_OF(uint) rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   VEC_OF(uint) nan = (bits >> 16) | 0x40u;
-  return CONVERT(ushort, (bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  return CONVERT(ushort, x != x ? nan : rounded);
 }
 #endif
 
