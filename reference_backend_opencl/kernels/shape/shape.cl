@@ -19,8 +19,20 @@ typedef struct {
 #define STEP 1
 #endif
 
+/* How far on the row of the source is that lies so many rows later: a processor does not see it coming where rows are short and
+ * apart. Longer ones it does, and what is read so early would be gone again. */
+#define ROWS_AHEAD 4
+#define SHORT_BYTES 1024
+static long rows_ahead(const space *shape) {
+#if RANK > 1
+  if (shape->size[0] * (long)sizeof(RAW(D)) <= SHORT_BYTES) return ROWS_AHEAD * shape->stride[1].along[1];
+#endif
+  return 0;
+}
+
 KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
   long first = (long)FIRST * shape.per_item, last = min(first + shape.per_item, shape.chunks);
+  const long ahead = rows_ahead(&shape);
   for (long chunk = first; chunk < last; chunk++) {
     long outer = chunk / shape.chunks_per_row;
     long i = (chunk - outer * shape.chunks_per_row) * shape.chunk, end = min(i + shape.chunk, shape.size[0]);
@@ -34,7 +46,10 @@ KERNEL move(PLACE(out), CONST_PLACE(in), space shape) {
     __global RAW(D) *to = POINTER(D, out) + at_to;
     __global const RAW(D) *from = CONST_POINTER(D, in) + at_from;
 #ifdef CONTIGUOUS
-    for (; i + VEC <= end; i += VEC) VSTORE(VLOAD(from + i), to + i);
+    for (; i + VEC <= end; i += VEC) {
+      PREFETCH(from + i + ahead);
+      VSTORE(VLOAD(from + i), to + i);
+    }
     for (; i < end; i++) to[i] = from[i];
 #else
     long stride_to = shape.stride[0].along[0], stride_from = shape.stride[1].along[0];
