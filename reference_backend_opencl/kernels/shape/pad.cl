@@ -31,6 +31,7 @@ static void copy_run(__global RAW(D) * to, __global const RAW(D) * from, long n)
 KERNEL pad(PLACE(out), CONST_PLACE(in), RAW(D) value, pad_space shape) {
   const long first = (long)get_global_id(0) * shape.per_item, last = min(first + shape.per_item, shape.chunks);
   long place[RANK], outer = first;
+#pragma unroll
   for (int d = 0; d < RANK; d++) {
     place[d] = outer % shape.count[d];
     outer /= shape.count[d];
@@ -40,6 +41,7 @@ KERNEL pad(PLACE(out), CONST_PLACE(in), RAW(D) value, pad_space shape) {
     const long begin = place[0] * shape.chunk, end = min(begin + shape.chunk, shape.row);
     long row_in = 0, rows_in = 1;
     bool is_inside = true, carry = true;
+#pragma unroll
     for (int d = 1; d < RANK; d++) {
       const long there = place[d] - shape.before[d];
       is_inside &= there >= 0 && there < shape.in[d];
@@ -52,6 +54,7 @@ KERNEL pad(PLACE(out), CONST_PLACE(in), RAW(D) value, pad_space shape) {
     repeat_value(to + begin, value, from - begin);
     if (till > from) copy_run(to + from, CONST_POINTER(D, in) + row_in * shape.in[0] + from - shape.before[0], till - from);
     repeat_value(to + till, value, end - till);
+#pragma unroll
     for (int d = 0; d < RANK; d++) { /* the next chunk's */
       place[d] += carry;
       carry = place[d] == shape.count[d];
