@@ -121,7 +121,8 @@ static graft_status run_batch(const graft_exec *exec, const norm *norm, const me
   graft_status status = ocl_batch_make(&batch, exec->device, &norm->call, group, begin);
   if (status != GRAFT_OK) return status;
   *end = batch.end;
-  norm_space space = {group->first[begin], group->first[batch.end], 0, memo->chunk, batch.end - begin};
+  norm_space space = {
+      .begin = group->first[begin], .end = group->first[batch.end], .chunk = memo->chunk, .tensors = batch.end - begin};
   for (int whole = 0; whole < 2 && status == GRAFT_OK; whole++) {
     int64_t count = whole ? space.tensors : space.end - space.begin;
     _Atomic(ocl_kernel *) *place = &memo->kernels[which * KERNELS + 2 * batch.size + whole];

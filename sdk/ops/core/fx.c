@@ -217,8 +217,12 @@ graft_tensor *fx_conj(fx *s, graft_tensor *a) {
   return fx_one(s, GRAFT_OP_PRIMS_CONJ, (graft_value[]){fx_tensor(a)}, 1);
 }
 
+graft_tensor *fx_turned(fx *s, graft_tensor *a) {
+  return a ? fx_transpose(s, a, a->ndim - 2, a->ndim - 1) : missing(s);
+}
+
 graft_tensor *fx_adjoint(fx *s, graft_tensor *a) {
-  return a ? fx_conj(s, fx_transpose(s, a, a->ndim - 2, a->ndim - 1)) : missing(s);
+  return fx_conj(s, fx_turned(s, a));
 }
 
 graft_tensor *fx_sum(fx *s, graft_tensor *a, uint32_t dims_mask, bool keepdim) {

@@ -76,7 +76,9 @@ graft_tensor *fx_filled(fx *s, graft_tensor *like, int32_t ndim, const int64_t *
 graft_tensor *fx_reshape(fx *s, graft_tensor *a, int32_t ndim, const int64_t *sizes); /* a view, or a copy */
 graft_tensor *fx_contiguous(fx *s, graft_tensor *a);
 graft_tensor *fx_transpose(fx *s, graft_tensor *a, int32_t dim0, int32_t dim1);
-/* The last two dims swapped and conjugated where complex. */
+/* The last two dims swapped. */
+graft_tensor *fx_turned(fx *s, graft_tensor *a);
+/* And conjugated where complex. */
 graft_tensor *fx_adjoint(fx *s, graft_tensor *a);
 graft_tensor *fx_conj(fx *s, graft_tensor *a);
 /* Sums away what broadcasting from `sizes` added. */

@@ -187,8 +187,7 @@ static void vjp_cdist(op_vjp *v) {
     v->results[ARG_cdist_forward_x1] = fx_sum_to(v->s, to, in.x1->ndim, in.x1->sizes);
   }
   if (!vjp_needs(v, ARG_cdist_forward_x2)) return;
-  graft_tensor *across = fx_contiguous(v->s, fx_transpose(v->s, g, g->ndim - 2, g->ndim - 1)),
-               *sizes = fx_contiguous(v->s, fx_transpose(v->s, out, out->ndim - 2, out->ndim - 1));
+  graft_tensor *across = fx_contiguous(v->s, fx_turned(v->s, g)), *sizes = fx_contiguous(v->s, fx_turned(v->s, out));
   graft_tensor *to = fx_cdist_backward(v->s, across, in.x2, in.x1, in.p, sizes);
   v->results[ARG_cdist_forward_x2] = fx_sum_to(v->s, to, in.x2->ndim, in.x2->sizes);
 }

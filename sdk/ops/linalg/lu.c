@@ -307,17 +307,13 @@ static void decompose_solve_ex(fx *s, const op_call *c, graft_tensor **outs) {
   outs[OUT_linalg_solve_ex_result] = vectors && x ? fx_squeeze_dim(s, x, x->ndim - 1) : x;
 }
 
-static graft_tensor *turned(fx *s, graft_tensor *a) {
-  return fx_transpose(s, a, a->ndim - 2, a->ndim - 1);
-}
-
 static void decompose_det(fx *s, const op_call *c, graft_tensor **outs) {
-  fx_linalg_det(s, turned(s, op_tensor(c, ARG_linalg_det_A)), &outs[OUT_linalg_det_result], &outs[OUT_linalg_det_LU],
+  fx_linalg_det(s, fx_turned(s, op_tensor(c, ARG_linalg_det_A)), &outs[OUT_linalg_det_result], &outs[OUT_linalg_det_LU],
                 &outs[OUT_linalg_det_pivots]);
 }
 
 static void decompose_slogdet(fx *s, const op_call *c, graft_tensor **outs) {
-  fx_linalg_slogdet(s, turned(s, op_tensor(c, ARG_linalg_slogdet_A)), &outs[OUT_linalg_slogdet_sign],
+  fx_linalg_slogdet(s, fx_turned(s, op_tensor(c, ARG_linalg_slogdet_A)), &outs[OUT_linalg_slogdet_sign],
                     &outs[OUT_linalg_slogdet_logabsdet], &outs[OUT_linalg_slogdet_LU],
                     &outs[OUT_linalg_slogdet_pivots]);
 }

@@ -87,7 +87,7 @@ graft_status kernel_triangular_solve(const graft_exec *exec, const graft_args_tr
 
 static void decompose_triangular_solve(fx *s, const op_call *c, graft_tensor **outs) {
   const in_triangular_solve in = in_triangular_solve_of(c->args);
-  graft_tensor *a = in.transpose ? fx_transpose(s, in.A, in.A->ndim - 2, in.A->ndim - 1) : in.A;
+  graft_tensor *a = in.transpose ? fx_turned(s, in.A) : in.A;
   const graft_meta *copy = &c->out[OUT_triangular_solve_cloned_coefficient];
   graft_tensor *wide = fx_expand(s, in.A, copy->sizes, (uint32_t)copy->ndim, false);
   outs[OUT_triangular_solve_solution] =
@@ -126,9 +126,7 @@ static void vjp_triangular_solve(op_vjp *v) {
     graft_tensor *turned = fx_conj(s, in.A), *copy = NULL, *b = NULL;
     fx_triangular_solve(s, g, turned, in.upper, !in.transpose, in.unitriangular, &b, &copy);
     v->results[ARG_triangular_solve_self] = fx_sum_to(s, b, in.self->ndim, in.self->sizes);
-    graft_tensor *product = in.transpose
-                                ? lin_mm(s, fx_conj(s, x), fx_transpose(s, b, b ? b->ndim - 2 : 0, b ? b->ndim - 1 : 0))
-                                : lin_mm(s, b, fx_adjoint(s, x));
+    graft_tensor *product = in.transpose ? lin_mm(s, fx_conj(s, x), fx_turned(s, b)) : lin_mm(s, b, fx_adjoint(s, x));
     a = triangle(s, fx_neg(s, product), in.upper, in.unitriangular);
   }
   a = lin_add(s, a, copied);

@@ -116,12 +116,10 @@ static void vjp_grouped(op_vjp *v) {
   fx *s = v->s;
   graft_tensor *g = v->g[OUT];
   if (vjp_needs(v, ARG_grouped_mm_self)) {
-    graft_tensor *turned = fx_transpose(s, in.mat2, in.mat2->ndim - 2, in.mat2->ndim - 1);
-    v->results[ARG_grouped_mm_self] = fx_grouped_mm(s, g, turned, in.offs, NULL, GRAFT_DTYPE_NONE);
+    v->results[ARG_grouped_mm_self] = fx_grouped_mm(s, g, fx_turned(s, in.mat2), in.offs, NULL, GRAFT_DTYPE_NONE);
   }
   if (vjp_needs(v, ARG_grouped_mm_mat2)) {
-    graft_tensor *turned = fx_transpose(s, in.self, in.self->ndim - 2, in.self->ndim - 1);
-    v->results[ARG_grouped_mm_mat2] = fx_grouped_mm(s, turned, g, in.offs, NULL, GRAFT_DTYPE_NONE);
+    v->results[ARG_grouped_mm_mat2] = fx_grouped_mm(s, fx_turned(s, in.self), g, in.offs, NULL, GRAFT_DTYPE_NONE);
   }
 }
 

@@ -253,7 +253,7 @@ static void fill_linear(const dim *d, int64_t o, int64_t *indices, ref_real *wei
   const bool same = d->in == d->out;
   double at = same ? (double)o : fmax(position(d, o), 0);
   int64_t low = clamped((int64_t)at, d->in);
-  ref_real high = at - (double)low > 1 ? 1 : at - (double)low;
+  ref_real high = fmin(at - (double)low, 1);
   indices[0] = low;
   indices[1] = low + (!same && low < d->in - 1);
   weights[0] = 1 - high;
