@@ -22,6 +22,7 @@ enum {
   BETWEEN_FILES,
   BETWEEN_COUNTS
 };
+enum { BETWEEN_OBJECTS = BETWEEN_BLOCKS }; /* those before it are of the driver */
 extern const char *const between_kinds[BETWEEN_COUNTS];
 
 /* Finds the backend's code; once it is loaded, each time that it is. */

@@ -4,6 +4,10 @@
 
 #include <math.h>
 
+#ifdef OPENCL_IS_COUNTED
+#include "between.h"
+#endif
+#include "device/device.h"
 #include "graph_programs.h"
 #include "opencl_device.h"
 #include "suite.h"
@@ -27,10 +31,23 @@ static inline void open_for_gpus(void) {
   open_with("kernels=gpu");
 }
 
+/* What groups, and calls one by one, have taken of the driver they have given back when their device is closed. */
+START_TEST(all_that_was_taken_is_given_back) {
+  if (!device) return;
+  OK(graft_backend_close(device->backend));
+  device = NULL;
+#ifdef OPENCL_IS_COUNTED
+  long left[BETWEEN_COUNTS];
+  between_count(left);
+  for (int i = 0; i < BETWEEN_OBJECTS; i++) ck_assert_msg(!left[i], "%ld %s are left", left[i], between_kinds[i]);
+#endif
+}
+END_TEST
+
 /* PoCL reads its library of built-in functions, ten megabytes, in each process that compiles: most of what a small test
  * would take. The tests of a suite share a process. */
 static inline suite_options on_one_device(void (*setup)(void)) {
-  return (suite_options){.setup = setup, .shared_process = true};
+  return (suite_options){.setup = setup, .shared_process = true, .last = all_that_was_taken_is_given_back};
 }
 
 /* --- values --- */

@@ -32,6 +32,7 @@ typedef struct suite_test {
   { .test = (name), .rows = (count) }
 
 typedef struct suite_options {
+  const TTest *last;      /* a test behind all others, once */
   double timeout_s;       /* of a test; 0: Check's own, four seconds */
   void (*setup)(void);    /* before each test, in its process */
   void (*teardown)(void); /* and behind it */
@@ -39,15 +40,18 @@ typedef struct suite_options {
   bool shared_process;    /* the same in a process of the suite's own, without a limit of time */
 } suite_options;
 
+static void add_test(Suite *suite, const suite_test *t, const suite_options *options) {
+  TCase *one = tcase_create(t->test->name);
+  if (options->timeout_s > 0) tcase_set_timeout(one, options->timeout_s);
+  if (options->setup || options->teardown) tcase_add_checked_fixture(one, options->setup, options->teardown);
+  tcase_add_loop_test(one, t->test, 0, t->rows ? t->rows : 1);
+  suite_add_tcase(suite, one);
+}
+
 static int run_here(const char *name, const suite_test *tests, suite_options options) {
   Suite *suite = suite_create(name);
-  for (const suite_test *t = tests; t->test; t++) {
-    TCase *one = tcase_create(t->test->name);
-    if (options.timeout_s > 0) tcase_set_timeout(one, options.timeout_s);
-    if (options.setup || options.teardown) tcase_add_checked_fixture(one, options.setup, options.teardown);
-    tcase_add_loop_test(one, t->test, 0, t->rows ? t->rows : 1);
-    suite_add_tcase(suite, one);
-  }
+  for (const suite_test *t = tests; t->test; t++) add_test(suite, t, &options);
+  if (options.last) add_test(suite, &(suite_test)ONCE(options.last), &options);
   SRunner *runner = srunner_create(suite);
   if (options.one_process) srunner_set_fork_status(runner, CK_NOFORK);
   srunner_run_all(runner, CK_ENV);

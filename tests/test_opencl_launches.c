@@ -4,7 +4,7 @@
  * expect/launches.txt has a digest for each op and device, over the calls at level mustpass (in a graph with
  * neighbours, too), of the largest family, whose ops share their host code, those at smoke: what stands in kernels'
  * files is none of it. Devices are described, as in test_opencl_plans, which tells in words what fewer calls do;
- * nothing runs.
+ * nothing runs. What each device's ops have taken of the driver they have given back when it is closed.
  *
  *     test_opencl_launches [FAMILY]     compares; --op LIST: of these ops, as the suite names them
  *     test_opencl_launches --write FILE writes the table anew: after a change that is meant, and for new cases
@@ -20,6 +20,7 @@
 #include "conformance/run/attempt.h"
 #include "conformance/run/call.h"
 #include "conformance/run/case.h"
+#include "device/device.h"
 #include "digests.h"
 #include "opencl_described.h"
 
@@ -178,11 +179,20 @@ static void take_digests(asked *a) {
   idle_read_zeros(false);
 }
 
+/* When their devices are closed. */
+static void expect_all_given_back(asked *a) {
+  for (int number = 0; number < DESCRIBED_DEVICES; number++) OK(graft_backend_close(a->devices[number]->backend));
+  const idle_objects left = idle_held();
+  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
+                left.buffers, left.programs, left.kernels);
+}
+
 static asked found;
 
 START_TEST(launches_are_those_of_the_table) {
   if (!has_opencl()) return;
   take_digests(&found);
+  expect_all_given_back(&found);
   digests_compare(&found.digests, TABLE, "test_opencl_launches", options.ops || families);
 }
 END_TEST

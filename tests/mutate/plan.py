@@ -17,7 +17,7 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-QUICK_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
+QUICK_TESTS = ["test_opencl_text", "test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
 GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: what of the families' code they meet
     "test_opencl_convolutions": ("pointwise", "convolution"),
@@ -29,6 +29,9 @@ GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: 
     "test_opencl_turn": ("matmul",),
     "test_opencl_groups": ("pointwise",),
     "test_opencl_chains": ("pointwise", "optimizer"),
+    "test_opencl_classes": ("loss",),
+    "test_opencl_over": ("pointwise", "softmax", "loss", "matmul", "convolution"),
+    "test_opencl_counts": ("reduction",),
 }
 CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a family has them look at that one's ops
 PLANS = "test_opencl_plans"  # how calls are carried out, on devices that are described: results do not tell

@@ -17,6 +17,11 @@
   *(void **)&(variable) = dlsym(RTLD_NEXT, #name)
 
 static const idle_answer *described;
+static atomic_long buffers_held, programs_held, kernels_held;
+
+idle_objects idle_held(void) {
+  return (idle_objects){atomic_load(&buffers_held), atomic_load(&programs_held), atomic_load(&kernels_held)};
+}
 
 void idle_describe(const idle_answer *answers) {
   described = answers;
@@ -66,7 +71,20 @@ SEEN cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes,
   const unsigned at = buffer_place(made);
   buffers[at].handle = made;
   buffers[at].bytes = bytes;
+  if (made) atomic_fetch_add(&buffers_held, 1);
   return made;
+}
+
+SEEN cl_int clRetainMemObject(cl_mem buffer) {
+  REAL(clRetainMemObject, real);
+  atomic_fetch_add(&buffers_held, 1);
+  return real(buffer);
+}
+
+SEEN cl_int clReleaseMemObject(cl_mem buffer) {
+  REAL(clReleaseMemObject, real);
+  atomic_fetch_sub(&buffers_held, 1);
+  return real(buffer);
 }
 
 static size_t buffer_bytes_of(const void *value, size_t bytes) {
@@ -118,6 +136,7 @@ static cl_program program_of(cl_uint count, const char **texts, const size_t *le
   if (program) program->files = first_lines(count, texts, lengths);
   const bool whole = program && program->text && program->head && program->files;
   if (whole) idle_program_made(program);
+  if (whole) atomic_fetch_add(&programs_held, 1);
   if (error) *error = whole ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
   return (cl_program)program;
 }
@@ -138,6 +157,7 @@ SEEN cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, con
   (void)context, (void)count, (void)devices, (void)lengths;
   if (status) *status = CL_SUCCESS;
   if (error) *error = sscanf((const char *)binaries[0], PTX, &program) == 1 ? CL_SUCCESS : CL_INVALID_BINARY;
+  if (program) atomic_fetch_add(&programs_held, 1);
   return program;
 }
 
@@ -153,6 +173,7 @@ SEEN cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id
 /* Kernels name their program as long as they are there: it stays. */
 SEEN cl_int clReleaseProgram(cl_program program) {
   (void)program;
+  atomic_fetch_sub(&programs_held, 1);
   return CL_SUCCESS;
 }
 
@@ -278,6 +299,7 @@ SEEN cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *erro
   if (made) {
     made->program = (const idle_program *)program;
     snprintf(made->name, sizeof made->name, "%s", name);
+    atomic_fetch_add(&kernels_held, 1);
   }
   if (strcmp(name, "probe") == 0) atomic_store(&probes, true);
   if (error) *error = made ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
@@ -288,6 +310,7 @@ SEEN cl_int clReleaseKernel(cl_kernel handle) {
   kernel *of = (kernel *)handle;
   for (cl_uint i = 0; i < of->count; i++) free(of->arguments[i].value);
   free(of);
+  atomic_fetch_sub(&kernels_held, 1);
   return CL_SUCCESS;
 }
 

@@ -54,6 +54,12 @@ typedef struct idle_argument {
 /* Of the kernel that is being launched, those that were never set among them. */
 const idle_argument *idle_arguments(cl_uint *count);
 
+/* How many buffers, programs and kernels were made and not given back. */
+typedef struct idle_objects {
+  long buffers, programs, kernels;
+} idle_objects;
+idle_objects idle_held(void);
+
 /* ---- what who links it defines ---- */
 
 /* A program was made. */
