@@ -2,6 +2,7 @@
  * that hold the same kind of thing can be told apart. A kernel that reads the height where it should read the width,
  * the stride of one dim for that of another, or a dim that counts from the wrong end, is right wherever both are alike.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 enum { OPS = 1024 };
 #define FROM_THE_END  "counted from the last dim"
 #define OF_TWO_VALUES "of two values"
+#define CUT           "that is not whole where tensors are"
 
 /* Of an op, a bit an argument. */
 static struct seen {
@@ -25,6 +27,7 @@ static struct seen {
   uint64_t dims, negative, positive; /* numbers that name a dim, those that count from its end, and those that don't */
   uint64_t first, last;              /* which dim is named, of a tensor of two or more */
   uint64_t numbers, odd;             /* numbers, and those that are neither 0 nor 1 nor the default */
+  uint64_t of_whole, cut;            /* numbers in cases of whole numbers, and those that are not whole */
   uint64_t wide, apart;              /* tensors of two dims or more, and those no two dims of which have one size */
   uint64_t square, oblong;           /* those of which the last two alone have, and those of which these have not */
   int64_t value[OP_MAX_ARGS];        /* of the last whole number */
@@ -77,7 +80,16 @@ static void note_int(struct seen *s, uint32_t a, int64_t value) {
   s->value[a] = value;
 }
 
-static void note_argument(struct seen *s, const op_arg *arg, uint32_t a, const graft_value *v, int32_t rank) {
+static void note_number(struct seen *s, const op_arg *arg, uint64_t bit, const graft_value *v, bool is_whole) {
+  const double number = number_of(v);
+  const bool usual = arg->fallback && arg->fallback->kind != GRAFT_VALUE_NONE && number == number_of(arg->fallback);
+  s->numbers |= bit;
+  if (number != 0 && number != 1 && !usual) s->odd |= bit;
+  if (is_whole) *(number != floor(number) ? &s->cut : &s->of_whole) |= bit;
+}
+
+static void note_argument(struct seen *s, const op_arg *arg, uint32_t a, const graft_value *v, int32_t rank,
+                          bool is_whole) {
   const uint64_t bit = UINT64_C(1) << a;
   if (v->kind == GRAFT_VALUE_INTS && v->count > 1) {
     s->lists |= bit;
@@ -92,13 +104,7 @@ static void note_argument(struct seen *s, const op_arg *arg, uint32_t a, const g
     if (dim == 0) s->first |= bit;
     if (dim == rank - 1) s->last |= bit;
   }
-  if (v->kind == GRAFT_VALUE_FLOAT || v->kind == GRAFT_VALUE_SCALAR) {
-    const double number = number_of(v);
-    s->numbers |= bit;
-    if (number != 0 && number != 1 &&
-        !(arg->fallback && arg->fallback->kind != GRAFT_VALUE_NONE && number == number_of(arg->fallback)))
-      s->odd |= bit;
-  }
+  if (v->kind == GRAFT_VALUE_FLOAT || v->kind == GRAFT_VALUE_SCALAR) note_number(s, arg, bit, v, is_whole);
 }
 
 static void note_tensor(struct seen *s, const txt_tensor *spec, uint64_t bit) {
@@ -119,14 +125,14 @@ static bool note(void *context, const cf_case *c, const char *id) {
   for (uint32_t a = 0; a < call.schema->nargs; a++) {
     const op_arg *arg = &call.schema->args[a];
     const bool absent = call.args[a].kind == GRAFT_VALUE_NONE && arg->fallback;
-    note_argument(s, arg, a, absent ? arg->fallback : &call.args[a], rank);
+    note_argument(s, arg, a, absent ? arg->fallback : &call.args[a], rank, dt_is_integral(c->dtype, false));
   }
   for (uint32_t t = 0; t < call.ntensors; t++) note_tensor(s, &call.specs[t], UINT64_C(1) << call.spec_arg[t]);
   cf_call_close(&call);
   return true;
 }
 
-/* What cannot be said, and why. */
+/* What cannot be said, and why. The name of an op may be left out. */
 static const struct refused {
   const char *op, *argument, *what, *why;
 } refused[] = {
@@ -135,11 +141,20 @@ static const struct refused {
     {"aten::fake_quantize_per_channel_affine_cachemask", "axis", FROM_THE_END, "PyTorch refuses it"},
     {"aten::_embedding_bag_per_sample_weights_backward", "mode", OF_TWO_VALUES,
      "weights of sums alone have a gradient"},
+    {NULL, "alpha", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_and.Scalar", "other", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_and.Tensor", "other", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_or.Scalar", "other", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_xor.Scalar", "other", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_left_shift.Tensor", "other", CUT, "PyTorch refuses it"},
+    {"aten::bitwise_right_shift.Tensor", "other", CUT, "PyTorch refuses it"},
+    {"aten::gcd", "other", CUT, "PyTorch refuses it"},
 };
 
 static bool is_refused(const char *op, const char *argument, const char *what) {
   for (int i = 0; i < ROWS(refused); i++)
-    if (!strcmp(refused[i].op, op) && !strcmp(refused[i].argument, argument) && !strcmp(refused[i].what, what))
+    if ((!refused[i].op || !strcmp(refused[i].op, op)) && !strcmp(refused[i].argument, argument) &&
+        !strcmp(refused[i].what, what))
       return true;
   return false;
 }
@@ -172,6 +187,7 @@ START_TEST(places_can_be_told_apart) {
     wrong += lacks(&all[i], s->dims, s->first, "that is the first of several");
     wrong += lacks(&all[i], s->dims, s->last, "that is the last of several");
     wrong += lacks(&all[i], s->numbers, s->odd, "but 0, 1 and its default");
+    wrong += lacks(&all[i], s->of_whole, s->cut, CUT);
     wrong += lacks(&all[i], s->wide, s->apart | (s->square & ~s->oblong), "whose dims all have sizes of their own");
   }
   ck_assert_msg(wrong == 0, "%d arguments are never so", wrong);

@@ -314,6 +314,12 @@ static const cf_op cf_optimizer_ops[] = {
               "m T[]+ i32[]=4 f32[]=1 2.0 0.3 5", "m T[]=3e38 i32[]=4 f32[]=0 2.0 0.5 5",
               "m T[]+ i32[]=6 f32[]=0 2.0 0.5 7"),
      CF_BIT(F32), CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
+    /* Whole numbers, and one that is not. */
+    CF_EACH_ON("add.Scalar", CF_INTS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " 2.5"),
+    CF_EACH_ON("sub.Scalar", CF_INTS, CF_R_SCALED, CF_VALUES, 0, CF_TWO " -0.25"),
+    CF_EACH_ON("mul.Scalar", CF_INTS, CF_R_ROUNDED, CF_VALUES, 0, CF_TWO " -2.5"),
+    CF_EACH_ON("clamp_min.Scalar", CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_TWO " 1.5"),
+    CF_EACH_ON("clamp_max.Scalar", CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_TWO " 1.5"),
 };
 
 CF_TOPIC(optimizer, "optimizer", cf_optimizer_ops);

@@ -490,6 +490,9 @@ static const cf_op cf_reduction_ops[] = {
      CF_NONZERO,
      CF_ORDERED,
      CF_G_PRODUCT},
+    /* ends that are not whole */
+    {"aten::histc", CF_TEXTS("m T[33,17] 10 -1.5 3.75"), CF_BIT(I64) | CF_BIT(I32), CF_R_EXACT, CF_VALUES, CF_FLAT,
+     CF_G_NONE},
 };
 
 CF_TOPIC(reduction, "reduction", cf_reduction_ops);

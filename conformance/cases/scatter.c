@@ -176,6 +176,25 @@ static const cf_op cf_scatter_ops[] = {
      CF_MOVABLE, CF_R_EXACT, CF_VALUES, CF_SPECIAL | CF_WIDE, CF_G_LINEAR(0)},
     {"aten::masked_scatter", CF_TEXTS("m T[33001] bool[33001] T[33001]", "m T[5003] bool[5003] T[5003]"),
      CF_BIT(F32) | CF_BIT(U8), CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
+    {"aten::scatter.value", CF_TEXTS("m T[33,17] 1 i64[33,5]<17 2.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::scatter.value", CF_TEXTS("m T[33,17] 1 i64[33,5]<17 -2.75"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES,
+     0, CF_G_NONE}, /* cut to -2 */
+    /* Of places that are fewer in each dim than what is written, and than what that is written to. */
+    {"aten::scatter.src", CF_TEXTS("m T[13,17] 0 i64[7,5]<13! T[9,11]", "m T[3,13,17] 1 i64[2,5,7]<13! T[3,7,9]"),
+     CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
+    {"aten::scatter.value", CF_TEXTS("m T[13,17] 0 i64[7,5]<13 2", "m T[3,13,17] 1 i64[2,5,7]<13 2"), CF_ANY_DTYPE,
+     CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},
+    {"aten::scatter_add", CF_TEXTS("m T[13,17] 0 i64[7,5]<13 T[9,11]", "m T[3,13,17] 1 i64[2,5,7]<13 T[3,7,9]"),
+     CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("m T[13,17] 0 i64[7,5]<13 T[9,11] 'sum'", "m T[3,13,17] 1 i64[2,5,7]<13 T[3,7,9] 'mean' false"), CF_REALS,
+     CF_R_CUSTOM(cf_l_scatter_reduce), CF_VALUES, CF_ORDERED, CF_G_LINEAR(4)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("m T[13,17] 0 i64[7,5]<13 T[9,11] 'prod'", "m T[3,13,17] 1 i64[2,5,7]<13 T[3,7,9] 'prod' false"),
+     CF_REALS, CF_R_CUSTOM(cf_l_scatter_reduce), CF_NONZERO, CF_ORDERED, CF_G_SELECT(16)},
+    {"aten::scatter_reduce.two",
+     CF_TEXTS("m T[13,17] 0 i64[7,5]<13 T[9,11] 'amax'", "m T[3,13,17] 1 i64[2,5,7]<13 T[3,7,9] 'amin' false"),
+     CF_REALS, CF_R_EXACT, CF_VALUES, CF_ANY_ZERO, CF_G_SELECT(4)},
 };
 
 CF_TOPIC(scatter, "scatter", cf_scatter_ops);

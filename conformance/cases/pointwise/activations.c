@@ -227,6 +227,11 @@ static const cf_op cf_activations_ops[] = {
      CF_TEXTS("m T[33,17] T[33,34] 1", "s T[13,17] T[13,34] -1", "m T[2,3,17] T[4,3,17] 0", "m T[3,4,17] T[3,8,17] 1",
               "m T[0,2] T[0,4] 1"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_glu_backward), CF_VALUES, 0, CF_G_NONE},
+    /* Numbers that are cut. */
+    {"aten::hardtanh", CF_TEXTS("m T[33,17] 1.75 3.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::hardtanh", CF_TEXTS("m T[33,17] -1.75 2.5"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::threshold", CF_TEXTS("m T[33,17] 1.75 3.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::threshold", CF_TEXTS("m T[33,17] -1.75 -3.75"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_TOPIC(pointwise_activations, "pointwise", cf_activations_ops);

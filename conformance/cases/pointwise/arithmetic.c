@@ -286,6 +286,19 @@ static const cf_op cf_arithmetic_ops[] = {
      CF_G_NONE},
     {"aten::lerp.Tensor", CF_TEXTS("m T[33,17] T[17] T[17]", "m T[33,17] T[17] T[]"), CF_FLOATS, CF_R_CUSTOM(cf_l_lerp),
      CF_VALUES, 0, CF_G_NONE},
+    /* Of whole numbers, which f32 holds, and one that is not. */
+    {"aten::add.Scalar", CF_TEXTS("m T[33,17] 2.5"), CF_INTS, CF_R_SCALED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::sub.Scalar", CF_TEXTS("m T[33,17] -0.25"), CF_INTS, CF_R_SCALED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::add.Tensor", CF_TEXTS("m T[33,17] -2.5"), CF_INTS, CF_R_SCALED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::mul.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -3"), CF_INTS, CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
+    {"aten::mul.Tensor", CF_TEXTS("m T[33,17] -2.5"), CF_INTS, CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
+    CF_EXACTLY("clamp", CF_TEXTS("m T[33,17] 0.5 2.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("clamp_min", CF_TEXTS("m T[33,17] 1.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("fmod.Scalar", CF_TEXTS("m T[33,17] 2.5"), CF_INTS, CF_VALUES, 0),
+    {"aten::remainder.Scalar", CF_TEXTS("m T[33,17] -2.5"), CF_INTS, CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
+    /* One that is cut. */
+    CF_EXACTLY("masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] 2.75"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] -2.75"), CF_INTS & ~CF_BIT(U8), CF_VALUES, 0),
 };
 
 CF_TOPIC(pointwise_arithmetic, "pointwise", cf_arithmetic_ops);

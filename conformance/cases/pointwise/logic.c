@@ -70,6 +70,13 @@ static const cf_op cf_logic_ops[] = {
                CF_TEXTS("m T[33,17] 3", "s T[129] T[129]<9", "m T[33,17] T[17]<66", "m T[13,1] -1", "m T[] T[]<8",
                         "m T[0] T[0]"),
                CF_INTS, CF_VALUES, 0),
+    /* whole numbers, and one that is not */
+    CF_EXACTLY("eq.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("ne.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("lt.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("le.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("gt.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
+    CF_EXACTLY("ge.Scalar", CF_TEXTS("m T[33,17] 2.5", "m T[129] -0.5"), CF_INTS, CF_VALUES, 0),
 };
 
 CF_TOPIC(pointwise_logic, "pointwise", cf_logic_ops);
