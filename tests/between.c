@@ -278,10 +278,10 @@ static atomic_long objects[BETWEEN_COUNTS], markers, reads, arguments_given;
 static void *driver(const char *name) {
   static void *library;
   if (!library) library = dlopen("libOpenCL.so.1", RTLD_NOW);
-  ck_assert_msg(library, "%s", dlerror());
-  void *function = dlsym(library, name);
-  ck_assert_msg(function, "%s", dlerror());
-  return function;
+  void *function = library ? dlsym(library, name) : NULL;
+  if (function) return function;
+  fprintf(stderr, "%s\n", dlerror()); /* a process that ends is no test, which could fail */
+  abort();
 }
 
 /* Events of commands that their queue may keep to itself: it was not flushed behind them. The latest few. */
