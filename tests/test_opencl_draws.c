@@ -22,6 +22,13 @@ static void residual(graft_tensor **in, graft_tensor **out, const void *what) {
   out[1] = retained(mask);
 }
 
+/* The layout of the sum is that of what comes first. */
+static void behind(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *mask;
+  out[0] = retained(ADDED(in[1], dropped(CALL(TANH, T(in[0])), 0.3, &mask)));
+}
+
 /* The second one draws behind the first. */
 static void twice(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;
@@ -124,8 +131,27 @@ START_TEST(of_any_layout) {
     graft_tensor *in[] = {matrix(GRAFT_F32, 0, 1), matrix(GRAFT_F32, layout, 2)}, *turned[] = {in[1], in[0]};
     const way w = {residual, NULL, 2, 2, 3, 1, .seed = 5};
     const way any = {residual, NULL, 2, 2, 0, 0, .at_least = true, .seed = 6};
+    const way other = {behind, NULL, 2, 1, 0, 0, .at_least = true, .seed = 7};
     compare("layouts", &w, in, in);
+    compare("layouts of the sum", &other, in, in);
     compare("layouts of what is dropped", &any, turned, turned);
+    release_all(in, 2);
+  }
+}
+END_TEST
+
+/* Numbers of elements side by side are then some apart: as many as there are columns. */
+START_TEST(of_a_sum_that_is_turned) {
+  if (!device) return;
+  for (int64_t columns_of = 2; columns_of <= 5; columns_of++) {
+    enum { LINES_OF = 67 };
+    const int64_t sizes[] = {LINES_OF, columns_of}, strides[] = {1, LINES_OF};
+    graft_tensor *all = sized(GRAFT_F32, columns_of, LINES_OF, 2);
+    graft_tensor *in[] = {sized(GRAFT_F32, LINES_OF, columns_of, 1), NULL};
+    OK(tns_new(all->storage, device, GRAFT_F32, 2, sizes, strides, 0, &in[1]));
+    const way w = {behind, NULL, 2, 1, 3, 1, .seed = 7};
+    compare("turned", &w, in, in);
+    graft_tensor_release(all);
     release_all(in, 2);
   }
 }
@@ -145,6 +171,7 @@ int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)),
                               EACH(of_half_types, ROWS(programs_of)),
                               ONCE(of_any_layout),
+                              ONCE(of_a_sum_that_is_turned),
                               ONCE(of_f64_alone),
                               {0}};
   const suite_test optimized[] = {ONCE(of_optimized_rows), {0}};

@@ -32,6 +32,7 @@ GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: 
     "test_opencl_classes": ("loss",),
     "test_opencl_over": ("pointwise", "softmax", "loss", "matmul", "convolution"),
     "test_opencl_counts": ("reduction",),
+    "test_opencl_complex": ("pointwise",),
 }
 CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a family has them look at that one's ops
 PLANS = "test_opencl_plans"  # how calls are carried out, on devices that are described: results do not tell
