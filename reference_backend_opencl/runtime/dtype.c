@@ -93,8 +93,7 @@ static float round_to_half(float value) {
                                   : rounded;
   }
   volatile float shifted = magnitude + 0.5f; /* 0.5 has steps of 2^-24, as denormal halves do */
-  float rounded = shifted - 0.5f;
-  return value < 0 ? -rounded : rounded;
+  return bits_to_float(float_to_bits(shifted - 0.5f) | (float_to_bits(value) & 0x80000000u)); /* of -0, too */
 }
 
 float ocl_round_to(graft_dtype dtype, float value) {

@@ -17,7 +17,7 @@ KINDS = {  # how mutants are counted
     "c": ["reference_backend_opencl/kernels/*.c", "reference_backend_opencl/runtime/*.c"],
     "ops": ["sdk/ops/*.c"],
 }
-QUICK_TESTS = ["test_opencl_text", "test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
+QUICK_TESTS = ["test_opencl_text", "test_opencl_dtype", "test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams", "test_opencl"]
 DEVICE_TESTS = ["test_profiler", "test_opencl_ends", "test_opencl_devices", "test_opencl_streams"]
 GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: what of the families' code they meet
     "test_opencl_convolutions": ("pointwise", "convolution"),
