@@ -183,11 +183,16 @@ static ref_real integer_dot(graft_dtype dtype, const ref_real *x, int64_t xs, co
   return ref_of_bits(dtype, sum);
 }
 
-/* For tests: from the last to the first. */
-static void reverse(const ref_real **x, int64_t *step, int64_t count) {
-  if (!(ref_mode & REF_REVERSED) || count == 0) return;
-  *x += (count - 1) * *step;
-  *step = -*step;
+/* Number i of a sum lies at `first + i * step`. */
+typedef struct line {
+  const void *at; /* long doubles, or doubles */
+  int64_t first, step;
+} line;
+
+/* Of `count` numbers; for tests from the last to the first. */
+static line line_of(const void *at, int64_t step, int64_t count) {
+  const bool reversed = ref_mode & REF_REVERSED && count > 0;
+  return reversed ? (line){at, (count - 1) * step, -step} : (line){at, 0, step};
 }
 
 static ref_real wide_sum(const ref_real *x, int64_t step, int64_t count) {
@@ -198,11 +203,11 @@ static ref_real wide_sum(const ref_real *x, int64_t step, int64_t count) {
 
 ref_real ref_sum(graft_dtype dtype, const ref_real *x, int64_t step, int64_t count) {
   if (dt_is_integral(dtype, true)) return integer_sum(dtype, x, step, count);
-  reverse(&x, &step, count);
-  if (!(ref_mode & REF_NARROW)) return wide_sum(x, step, count);
+  const line l = line_of(x, step, count);
+  if (!(ref_mode & REF_NARROW)) return wide_sum(x + l.first, l.step, count);
   const graft_dtype accumulator = dt_accumulate(dtype);
   ref_real sum = 0;
-  for (int64_t i = 0; i < count; i++) sum = narrow(accumulator, sum + x[i * step]);
+  for (int64_t i = 0; i < count; i++) sum = narrow(accumulator, sum + x[l.first + i * l.step]);
   return sum;
 }
 
@@ -227,17 +232,6 @@ enum { LOOKED_AT = 8 };
 
 /* Beside how sums are accumulated: factors are doubles, which an x87 unit loads in a fifth of the time. */
 enum { DOUBLES = 8 };
-
-/* Factor i of a sum is number `first + i * step`. */
-typedef struct line {
-  const void *at; /* long doubles, or doubles */
-  int64_t first, step;
-} line;
-
-static line line_of(const void *at, int64_t step, int64_t count) {
-  const bool reversed = ref_mode & REF_REVERSED && count > 0; /* for tests: from the last to the first */
-  return reversed ? (line){at, (count - 1) * step, -step} : (line){at, 0, step};
-}
 
 static inline ref_real factor_of(unsigned mode, line l, int64_t i) {
   const int64_t place = l.first + i * l.step;
