@@ -114,8 +114,8 @@ static const cf_op cf_scatter_ops[] = {
      CF_REALS, CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
     {"aten::index_add", CF_TEXTS("m T[33,17] 0 i64[129]<33 T[129,17] alpha=2.5"), CF_FLOATS, CF_R_SUM(CF_TERMS_ONES),
      CF_VALUES, CF_ORDERED, CF_G_LINEAR(2)},
-    {"aten::index_add", CF_TEXTS("m T[13] 0 i64[129]<13 T[129] alpha=-2.5"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT,
-     CF_VALUES, CF_FLAT, CF_G_NONE}, /* cut to -2 */
+    {"aten::index_add", CF_TEXTS("m T[13] 0 i64[129]<13 T[129] alpha=-2.5"), CF_SIGNED, CF_R_EXACT, CF_VALUES, CF_FLAT,
+     CF_G_NONE}, /* cut to -2 */
     /* Rows that none goes to, among others to which many do. */
     {"aten::index_add", CF_TEXTS("m T[5001,3] 0 i64[5000]<5001 T[5000,3]", "m T[32,17] 0 i64[129]<5 T[129,17]"),
      CF_BIT(F32) | CF_BIT(BF16) | CF_BIT(I64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
@@ -177,8 +177,8 @@ static const cf_op cf_scatter_ops[] = {
     {"aten::masked_scatter", CF_TEXTS("m T[33001] bool[33001] T[33001]", "m T[5003] bool[5003] T[5003]"),
      CF_BIT(F32) | CF_BIT(U8), CF_R_EXACT, CF_VALUES, CF_SPECIAL, CF_G_NONE},
     {"aten::scatter.value", CF_TEXTS("m T[33,17] 1 i64[33,5]<17 2.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
-    {"aten::scatter.value", CF_TEXTS("m T[33,17] 1 i64[33,5]<17 -2.75"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES,
-     0, CF_G_NONE}, /* cut to -2 */
+    {"aten::scatter.value", CF_TEXTS("m T[33,17] 1 i64[33,5]<17 -2.75"), CF_SIGNED, CF_R_EXACT, CF_VALUES, 0,
+     CF_G_NONE}, /* cut to -2 */
     /* Of places that are fewer in each dim than what is written, and than what that is written to. */
     {"aten::scatter.src", CF_TEXTS("m T[13,17] 0 i64[7,5]<13! T[9,11]", "m T[3,13,17] 1 i64[2,5,7]<13! T[3,7,9]"),
      CF_ANY_DTYPE, CF_R_EXACT, CF_VALUES, 0, CF_G_LINEAR(0)},

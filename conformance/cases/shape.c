@@ -116,7 +116,7 @@ static const cf_op cf_shape_ops[] = {
     CF_VIEW("unsqueeze", "s T[33,17] 1", "m T[] 0", "m T[3,13] -1", "m T[13,3] 0"),
     CF_VIEW("view", "s T[33,17] [17,33]", "m T[3,13,17] [39,-1]", "m T[] [1,1]", "m T[0,3] [3,0]"),
     {"aten::constant_pad_nd", CF_TEXTS("m T[13,17] [1,2,0,3] 2.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
-    {"aten::constant_pad_nd", CF_TEXTS("m T[13,17] [1,2,0,3] -2.75"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0,
+    {"aten::constant_pad_nd", CF_TEXTS("m T[13,17] [1,2,0,3] -2.75"), CF_SIGNED, CF_R_EXACT, CF_VALUES, 0,
      CF_G_NONE}, /* cut to -2 */
 };
 

@@ -11,6 +11,7 @@
 #define CF_INTS      (CF_BIT(I32) | CF_BIT(I64) | CF_BIT(I16) | CF_BIT(I8) | CF_BIT(U8))
 #define CF_BOOLS     CF_BIT(BOOL)
 #define CF_COMPLEX   (CF_BIT(C64) | CF_BIT(C128))
+#define CF_SIGNED    (CF_INTS & ~CF_BIT(U8))
 #define CF_REALS     (CF_FLOATS | CF_INTS)
 #define CF_ANY_DTYPE (CF_FLOATS | CF_INTS | CF_BOOLS)
 #define CF_FLOAT8    (CF_BIT(F8_E4M3FN) | CF_BIT(F8_E5M2))

@@ -229,9 +229,9 @@ static const cf_op cf_activations_ops[] = {
      CF_FLOATS, CF_R_CUSTOM(cf_l_glu_backward), CF_VALUES, 0, CF_G_NONE},
     /* Numbers that are cut. */
     {"aten::hardtanh", CF_TEXTS("m T[33,17] 1.75 3.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
-    {"aten::hardtanh", CF_TEXTS("m T[33,17] -1.75 2.5"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::hardtanh", CF_TEXTS("m T[33,17] -1.75 2.5"), CF_SIGNED, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
     {"aten::threshold", CF_TEXTS("m T[33,17] 1.75 3.75"), CF_INTS, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
-    {"aten::threshold", CF_TEXTS("m T[33,17] -1.75 -3.75"), CF_INTS & ~CF_BIT(U8), CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
+    {"aten::threshold", CF_TEXTS("m T[33,17] -1.75 -3.75"), CF_SIGNED, CF_R_EXACT, CF_VALUES, 0, CF_G_NONE},
 };
 
 CF_TOPIC(pointwise_activations, "pointwise", cf_activations_ops);

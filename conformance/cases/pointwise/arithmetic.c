@@ -298,7 +298,7 @@ static const cf_op cf_arithmetic_ops[] = {
     {"aten::remainder.Scalar", CF_TEXTS("m T[33,17] -2.5"), CF_INTS, CF_R_ROUNDED, CF_VALUES, 0, CF_G_NONE},
     /* One that is cut. */
     CF_EXACTLY("masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] 2.75"), CF_INTS, CF_VALUES, 0),
-    CF_EXACTLY("masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] -2.75"), CF_INTS & ~CF_BIT(U8), CF_VALUES, 0),
+    CF_EXACTLY("masked_fill.Scalar", CF_TEXTS("m T[33,17] bool[17] -2.75"), CF_SIGNED, CF_VALUES, 0),
 };
 
 CF_TOPIC(pointwise_arithmetic, "pointwise", cf_arithmetic_ops);
