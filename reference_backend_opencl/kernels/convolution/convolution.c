@@ -196,9 +196,9 @@ static int64_t packed_rows(const ocl_space *s) {
 
 /* ---- Kernels ---- */
 
-#define FILES                                                                                               \
-  "core/pairs convolution/space convolution/gaps convolution/sums convolution/phases convolution/followed " \
-  "convolution/tile convolution/convolution"
+#define FILES                                                                                      \
+  "core/square core/pairs convolution/space convolution/gaps convolution/sums convolution/phases " \
+  "convolution/followed convolution/tile convolution/packing convolution/convolution convolution/gradients"
 
 static void write_head(ocl_text *head, const graft_device *device, const ocl_dtype *dtype, const form *form,
                        const ocl_space *s) {

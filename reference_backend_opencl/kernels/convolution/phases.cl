@@ -3,7 +3,7 @@
  * side as there are phases; each tap counts for one of these. Rows of the input are packed as they are, without zeros
  * between their elements.
  *
- * After space.cl; the head defines FIRST_PHASE and NEXT_PHASE, which are the place of tap 0 for output 0, and the step to
+ * After core/square.cl and space.cl; the head defines FIRST_PHASE and NEXT_PHASE, which are the place of tap 0 for output 0, and the step to
  * the next tap, modulo SPREAD. */
 #ifdef SPREAD
 #define OUTS_APART SPREAD
@@ -32,10 +32,8 @@ static void join_phases(VT v[WIDE]) {
     VT mixed[WIDE];
 #pragma unroll
     for (int i = 0; i < WIDE / 2; i++) {
-      mixed[2 * i].even = v[i].lo;
-      mixed[2 * i].odd = v[i + WIDE / 2].lo;
-      mixed[2 * i + 1].even = v[i].hi;
-      mixed[2 * i + 1].odd = v[i + WIDE / 2].hi;
+      mixed[2 * i] = LOWER_IN_TURN(v[i], v[i + WIDE / 2]);
+      mixed[2 * i + 1] = UPPER_IN_TURN(v[i], v[i + WIDE / 2]);
     }
 #pragma unroll
     for (int i = 0; i < WIDE; i++) v[i] = mixed[i];

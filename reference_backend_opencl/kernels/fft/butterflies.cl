@@ -32,13 +32,8 @@ static INLINED point load_points(__global const CT *from) {
   return (point){(VT)(low.even, high.even), (VT)(low.odd, high.odd)};
 }
 static INLINED void store_points(__global CT *to, point v) {
-  VT low, high;
-  low.even = v.re.lo;
-  low.odd = v.im.lo;
-  high.even = v.re.hi;
-  high.odd = v.im.hi;
-  CAT(vstore, VEC)(low, 0, to);
-  CAT(vstore, VEC)(high, 1, to);
+  CAT(vstore, VEC)(LOWER_IN_TURN(v.re, v.im), 0, to);
+  CAT(vstore, VEC)(UPPER_IN_TURN(v.re, v.im), 1, to);
 }
 #endif
 
