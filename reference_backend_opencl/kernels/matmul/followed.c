@@ -37,7 +37,7 @@ graft_status ocl_followed_init(ocl_kernel *kernel, graft_device *device, const o
     char file[64];
     const size_t length = strcspn(at, " ");
     snprintf(file, sizeof file, "%.*s", (int)length, at);
-    ocl_text_add(&whole, "%s", ocl_kernel_source(file));
+    ocl_text_append(&whole, ocl_kernel_source(file));
     at += length;
   }
   graft_status status = ocl_kernel_init_whole(kernel, device, &whole, name, entry);

@@ -36,7 +36,7 @@ static graft_status prepare_rows(memo *memo, graft_device *device, const operand
   else
     ocl_lines_head(&head, lines, compute);
   add_head(&head, call, dtype, rstd);
-  ocl_text_add(&head, "%s", backward);
+  ocl_text_append(&head, backward);
   graft_status status = ocl_kernel_make(
       &memo->rows, device, &head, is_held ? "core/held normalization/rms_held" : "core/lines normalization/rms", entry);
   if (status == GRAFT_OK) status = is_held ? ocl_held_set(&memo->rows, &held) : ocl_lines_set(&memo->rows, lines);

@@ -60,7 +60,7 @@ static graft_status share_with_functions(ocl_kernel **kernel, graft_device *devi
                                          const ocl_text *head) {
   ocl_text text = {.failed = head->failed};
   ocl_chain_write_functions(&text, chain, device, local_of(device));
-  if (!text.failed) ocl_text_add(&text, "%s", head->items);
+  if (!text.failed) ocl_text_append(&text, head->items);
   ocl_program_add_files(&text, "core/common " FILES);
   graft_status status = ocl_kernel_shared_whole(kernel, device, &text, FILES, "optimize", local_of(device));
   ocl_text_free(&text);

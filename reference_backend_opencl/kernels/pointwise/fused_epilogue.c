@@ -15,7 +15,7 @@ typedef struct frame {
 static void add_operand(ocl_text *text, const frame *f, const char *kind, int at) {
   ocl_text_add(text, "%s%s_%d", kind[0] == 'o' ? f->out : f->in, kind, at);
   if (f->again) ocl_text_add(text, "%s%s_%d", f->again, kind, at);
-  ocl_text_add(text, "%s", f->behind);
+  ocl_text_append(text, f->behind);
 }
 
 static void each_operand(ocl_text *text, const ocl_fused_kernel *k, const frame *f) {
@@ -94,7 +94,7 @@ static void write_function(ocl_text *text, const ocl_fused_kernel *k) {
 }
 
 void ocl_fused_write_follower(ocl_text *text, const ocl_fused_kernel *k) {
-  ocl_text_add(text, "%s", ocl_kernel_source("pointwise/fused"));
+  ocl_text_append(text, ocl_kernel_source("pointwise/fused"));
   write_types(text, k);
   write_ahead(text, k);
   write_function(text, k);

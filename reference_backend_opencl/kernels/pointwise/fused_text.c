@@ -68,7 +68,7 @@ static void write_op(ocl_text *text, const ocl_fused_kernel *k, int number) {
   const char *const parts[] = {head.items, ocl_kernel_source("pointwise/step"),
                                ocl_kernel_source("pointwise/fused_op")};
   enum { PARTS = sizeof parts / sizeof *parts };
-  for (int i = 0; i < PARTS; i++) ocl_text_add(text, "%s", parts[i]);
+  for (int i = 0; i < PARTS; i++) ocl_text_append(text, parts[i]);
   for (int i = 0; i < PARTS; i++) for_each_macro(text, parts[i], undefine, 0);
   ocl_text_free(&head);
 }
@@ -85,7 +85,7 @@ typedef struct section {
 
 static void open_section(ocl_text *text, const section *s) {
   for (int i = 0; s->number > 0 && i < s->nparts; i++) for_each_function(text, s->parts[i], rename_function, s->number);
-  for (int i = 0; i < s->nparts; i++) ocl_text_add(text, "%s", s->parts[i]);
+  for (int i = 0; i < s->nparts; i++) ocl_text_append(text, s->parts[i]);
 }
 
 static void close_section(ocl_text *text, const section *s) {
@@ -165,7 +165,7 @@ static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, b
                      .nparts = 3};
   const char *functions = stage_functions(k);
   open_section(text, &s);
-  ocl_text_add(text, "%s", functions);
+  ocl_text_append(text, functions);
   if (last) ocl_fused_write_kernel(text, k);
   if (!last) {
     for_each_macro(text, functions, undefine, number);

@@ -46,7 +46,7 @@ typedef struct weights {
 static void head_of_weights(ocl_text *head, const void *of) {
   const weights *call = of;
   ocl_text_add(head, "#define HALF %u\n", call->lanes / 2);
-  ocl_text_add(head, "%s", call->group ? "#define D_WEIGHT u8\n#define FOUR_BITS\n" : "#define D_WEIGHT i8\n");
+  ocl_text_append(head, call->group ? "#define D_WEIGHT u8\n#define FOUR_BITS\n" : "#define D_WEIGHT i8\n");
 }
 
 static graft_status multiply_weights(const graft_exec *exec, weights *of) {

@@ -15,7 +15,7 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   kernel->local[0] = device->is_cpu ? 1 : 64;
   ocl_text head = {0};
   ocl_head_types(&head, compute, 1, kernel->local[0]);
-  ocl_text_add(&head, "%s", defines);
+  ocl_text_append(&head, defines);
   graft_status status = ocl_kernel_make(kernel, device, &head, OCL_RANDOM_FILES, entry);
   return status;
 }

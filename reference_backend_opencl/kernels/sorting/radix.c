@@ -35,7 +35,7 @@ static graft_status make_pass(graft_device *device, const ocl_dtype *dtype, cons
   ocl_head_types(&head, dtype, 1, plan->local);
   ocl_order_head(&head, dtype, descending);
   ocl_radix_head(&head, plan);
-  ocl_text_add(&head, "%s", ends);
+  ocl_text_append(&head, ends);
   graft_status status = ocl_radix_init(kernels, device, &head,
                                        "core/items sorting/items sorting/radix core/warps core/sums core/radix", plan);
   ocl_text_free(&head);
