@@ -1,15 +1,16 @@
-/* Convolutions, over three spatial dimensions, after core/square.cl, core/pairs.cl, space.cl, gaps.cl, sums.cl, phases.cl, followed.cl and
- * packing.cl. Rows of the input are first packed: cast, padded with zeros, and taken apart into phases, so that the elements
- * which a vector of outputs meets at one tap of the window lie side by side, whatever stride, dilation and padding are. What
- * those zeros spoil is mended (gaps.cl): of a convolution where its results are written, of a gradient by a kernel of its
- * own.
+/* Convolutions, over three spatial dimensions, after core/square.cl, core/pairs.cl, space.cl, gaps.cl, sums.cl, phases.cl,
+ * followed.cl and packing.cl. Rows of the input are first packed: cast, padded with zeros, and taken apart into phases, so
+ * that the elements which a vector of outputs meets at one tap of the window lie side by side, whatever stride, dilation and
+ * padding are. What those zeros spoil is mended (gaps.cl): of a convolution where its results are written, of a gradient by
+ * a kernel of its own.
  *
  * Short rows are packed as PLANE: all of a plane one after the other, `pitch` elements apart, so that it is one long row
  * and each tap of the window a shift of the whole.
  *
  * The head defines D (the dtype), TAPS (the window's innermost size; all of a PLANE's), MANY_TAPS (where that is large:
  * TAPS is s.taps[2] then and no constant), TILE (channels of a work-item's result), WIDE (vectors side by side of each) and
- * FORWARD for the convolution itself, which is also the gradient of its input; else the gradients of weight and bias are made (gradients.cl). */
+ * FORWARD for the convolution itself, which is also the gradient of its input; else the gradients of weight and bias are
+ * made (gradients.cl). */
 
 /* Where tap k of a row begins, for output 0. */
 static long tap_start(const space *s, long k) {
