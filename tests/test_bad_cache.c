@@ -255,6 +255,30 @@ START_TEST(the_program_says_it_in_one_line) {
 }
 END_TEST
 
+/* PoCL's own cache takes files of so many blocks of 512 bytes, as where a disk is full: not what the compiler reads,
+ * then not what it makes of that, where LLVM ends the process. */
+typedef struct room {
+  int blocks;
+  const char *says;
+} room;
+
+static const room rooms[] = {{0, "set POCL_CACHE_DIR to a folder that can be written, on a disk with room"},
+                             {120, "LLVM ERROR"}};
+
+START_TEST(a_compiler_without_room_ends) {
+  if (access(POCL, R_OK) != 0) return;
+  char environment[PATH_MAX];
+  snprintf(environment, sizeof environment,
+           "OCL_ICD_VENDORS=" POCL
+           " POCL_CACHE_DIR='%s' timeout -s KILL 60 sh -c 'trap \"\" XFSZ; ulimit -f %d; "
+           "exec \"$0\" \"$@\"'",
+           scratch, rooms[_i].blocks);
+  const int status = run(environment, "case aten.neg.default/f32/33x17/contiguous/uniform/0 -b opencl");
+  ck_assert_msg(status == 1, "exit status %d:\n%s", status, output);
+  ck_assert_msg(strstr(output, rooms[_i].says) != NULL, "it does not say \"%s\":\n%s", rooms[_i].says, output);
+}
+END_TEST
+
 /* A plugin that fails in a slot is a red case, or none of its own, and the run goes on to its end. */
 static const char *const slot_lies[] = {"slot_crash", "slot_hang",    "slot_garbage",
                                         "slot_fails", "slot_overrun", "slot_input"};
@@ -291,6 +315,7 @@ int main(void) {
                               ONCE(killed_while_writing),
                               ONCE(two_processes_with_one_cache),
                               EACH(the_program_says_it_in_one_line, ROWS(usages)),
+                              EACH(a_compiler_without_room_ends, ROWS(rooms)),
                               EACH(a_bad_slot_is_a_red_case, ROWS(slot_lies)),
                               ONCE(a_crash_at_exit_is_red),
                               {0}};

@@ -20,9 +20,13 @@ static pid_t registered_in; /* a child made by fork has none of the driver's thr
 /* Held for reading while a program is built. Who waits comes before those that begin meanwhile. */
 static pthread_rwlock_t building = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
+/* A compiler that can't go on may call exit itself (LLVM does where a disk is full): that thread has nothing to wait for
+ * that would end. */
+static _Thread_local bool builds;
+
 static void wait_for_compilers(void *unused) {
   (void)unused;
-  if (getpid() != registered_in) return;
+  if (getpid() != registered_in || builds) return;
   pthread_rwlock_wrlock(&building); /* kept: none begins any more */
   pthread_mutex_lock(&lock);
   for (graft_stream *stream = watched; stream; stream = stream->next_watched) {
@@ -63,8 +67,11 @@ void ocl_exit_build_begins(const graft_device *device) {
   if (!device->compiles_here) return;
   register_wait();
   pthread_rwlock_rdlock(&building);
+  builds = true;
 }
 
 void ocl_exit_build_ends(const graft_device *device) {
-  if (device->compiles_here) pthread_rwlock_unlock(&building);
+  if (!device->compiles_here) return;
+  builds = false;
+  pthread_rwlock_unlock(&building);
 }

@@ -46,7 +46,10 @@ static uint64_t now_ns(void) {
 static graft_status report_build(graft_device *device, cl_program handle, cl_int error, const char *file) {
   char log[OCL_TEXT_CAPACITY - 128] = "";
   clGetProgramBuildInfo(handle, device->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-  return ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl does not compile: %s\n%s", file, ocl_error_name(error), log);
+  /* A compiler that refuses a source says where; of a file that it can't write PoCL says nothing. */
+  const char *unsaid = strstr(log, "error") ? "" : "; no error is named: if this is PoCL, " OCL_POCL_FOLDER;
+  return ocl_fail(device->plugin, GRAFT_INTERNAL, "%s.cl does not compile: %s%s\n%s", file, ocl_error_name(error),
+                  unsaid, log);
 }
 
 /* The binary of a built program, to be freed; NULL: there is none. NVIDIA's is PTX, which ends with a zero. */

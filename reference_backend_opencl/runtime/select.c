@@ -89,11 +89,9 @@ static void explain_no_match(ocl_text *text, const char *choice, const found *li
 static const char install_text[] =
     "install an OpenCL driver for the device, or pocl-opencl-icd for the CPU; `clinfo -l` lists what the ICD loader "
     "sees";
-/* PoCL's CPU is always there, and what keeps it away is said nowhere else. */
-static const char pocl_name[] = "Portable Computing Language";
+static const char pocl_name[] = "Portable Computing Language"; /* its CPU is always there */
 static const char pocl_text[] =
-    "PoCL offers none where it can't make its folder of compiled programs ($POCL_CACHE_DIR, else "
-    "$XDG_CACHE_HOME/pocl, else ~/.cache/pocl): set POCL_CACHE_DIR to a folder that can be written";
+    "PoCL offers none where it can't make its folder of compiled programs: " OCL_POCL_FOLDER;
 
 /* None of the platforms has a device. */
 static void explain_no_device(ocl_text *text, cl_int error) {

@@ -10,6 +10,11 @@
 
 /* "CL_OUT_OF_RESOURCES" and so on; "unknown OpenCL error" for what OpenCL 1.2 does not name. */
 const char *ocl_error_name(cl_int error);
+
+/* Of PoCL's own cache, for errors: what keeps it from working is said nowhere else. */
+#define OCL_POCL_FOLDER                                                                 \
+  "set POCL_CACHE_DIR to a folder that can be written, on a disk with room (PoCL's is " \
+  "$XDG_CACHE_HOME/pocl, else ~/.cache/pocl)"
 /* Sets the host's error text as printf does, and returns `status`. */
 graft_status ocl_fail(const ocl_plugin *plugin, graft_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
