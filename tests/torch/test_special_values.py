@@ -106,3 +106,13 @@ def test_neighbours_of_weight_zero(device, mode, before, after):
         x = values.to(where).requires_grad_()
         results.append([resize(x), *torch.autograd.grad(resize(x), x, gradient.to(where))])
     assert all(hardly_equal(ours, expected) for expected, ours in zip(*results))
+
+
+def test_slopes_end_where_tanh_does(device):
+    """In f32 it is 1 from 13 ln(2) on; what 1 - tanh^2 keeps there, x^2 would make large in gelu's curvature."""
+    far = torch.tensor([9.02, 20.0, 100.0, -9.02, -20.0, -100.0], device=device, requires_grad=True)
+    assert far.tanh().tolist() == [1, 1, 1, -1, -1, -1]
+    assert torch.autograd.grad(far.tanh().sum(), far)[0].tolist() == [0] * 6
+    slope = torch.autograd.grad(torch.nn.functional.gelu(far, approximate="tanh").sum(), far, create_graph=True)[0]
+    curvature = torch.autograd.grad(slope.sum(), far)[0]
+    assert curvature.abs().max().item() < 1e-15

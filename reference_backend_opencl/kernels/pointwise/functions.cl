@@ -24,6 +24,16 @@ static VT sigmoid(VT a) {
   return a != a ? a : OVER(a < (VT)0 ? e : (VT)1, (VT)1 + e);
 }
 
+/* 1 where f32 has nothing nearer, 13 ln(2) being the first such place: the driver's may stay below it (PoCL's does), and
+ * then slopes, 1 - tanh^2, never come to 0. */
+static VT whole_tanh(VT a) {
+#ifdef IS_DOUBLE
+  return tanh(a);
+#else
+  return fabs(a) > K(9.0109133) ? copysign((VT)1, a) : tanh(a);
+#endif
+}
+
 /* The driver's erf of f32 may go lane by lane (PoCL's does, and takes four times as long as reading and writing). This one
  * has no branch and is right to 1.1 ulp: polynomials through Chebyshev nodes of erf(a) / a - 1 in a a up to 1, and of
  * log2(erfc(a)) + a log2(e) beyond, where from 4 on the result is 1. */

@@ -78,7 +78,7 @@ static const ocl_op ops[] = {
     ELEMENTARY(atan, "atan(a)"),
     ELEMENTARY(sinh, "sinh(a)"),
     ELEMENTARY(cosh, "cosh(a)"),
-    ELEMENTARY(tanh, "tanh(a)"),
+    ELEMENTARY(tanh, "whole_tanh(a)"),
     ELEMENTARY(asinh, "asinh(a)"),
     ELEMENTARY(acosh, "acosh(a)"),
     ELEMENTARY(atanh, "atanh(a)"),

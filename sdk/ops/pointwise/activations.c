@@ -257,8 +257,17 @@ static graft_tensor *gelu_curvature(fx *s, graft_tensor *x) {
   return fx_mul(s, density, fx_adds(s, fx_neg(s, square), 2));
 }
 
+/* 0.5 (1 + tanh(u)) and 0.5 (1 - tanh(u)), by sigmoids so that both tails keep their digits */
+static graft_tensor *tanh_share(fx *s, graft_tensor *u) {
+  return fx_sigmoid(s, fx_muls(s, u, 2));
+}
+static graft_tensor *tanh_rest(fx *s, graft_tensor *u) {
+  return fx_sigmoid(s, fx_muls(s, u, -2));
+}
+
 /* The same for 0.5 x (1 + t), t = tanh(u), u = c (x + k x^3):
- * t' = (1 - t^2) u', and the curvature is t' + 0.5 x (t'' ), t'' = (1 - t^2)(u'' - 2 t u'^2). */
+ * t' = (1 - t^2) u', and the curvature is t' + 0.5 x (t'' ), t'' = (1 - t^2)(u'' - 2 t u'^2). Of 1 - t^2 no digit may
+ * be lost where t is near 1, as x^3 is a factor. */
 static graft_tensor *gelu_tanh_curvature(fx *s, graft_tensor *x) {
   const double c = 0.79788456080286535587989211986876373, k = 0.044715;
   graft_tensor *square = fx_mul(s, x, x);
@@ -266,7 +275,7 @@ static graft_tensor *gelu_tanh_curvature(fx *s, graft_tensor *x) {
   graft_tensor *slope = fx_muls(s, fx_adds(s, fx_muls(s, square, 3 * k), 1), c);
   graft_tensor *bend = fx_muls(s, x, 6 * k * c);
   graft_tensor *t = fx_tanh(s, u);
-  graft_tensor *rest = fx_adds(s, fx_neg(s, fx_mul(s, t, t)), 1);
+  graft_tensor *rest = fx_muls(s, fx_mul(s, tanh_share(s, u), tanh_rest(s, u)), 4);
   graft_tensor *second = fx_sub(s, bend, fx_muls(s, fx_mul(s, t, fx_mul(s, slope, slope)), 2));
   return fx_mul(s, rest, fx_add(s, slope, fx_muls(s, fx_mul(s, x, second), 0.5)));
 }
@@ -338,13 +347,6 @@ static void vjp_mish_backward(op_vjp *v) {
 /* sqrt(2/pi) (x + 0.044715 x^3) */
 static graft_tensor *bent(fx *s, graft_tensor *x) {
   return fx_muls(s, fx_add(s, x, fx_muls(s, fx_powi(s, x, 3), 0.044715)), (double)GELU_C);
-}
-/* 0.5 (1 + tanh(u)) and 0.5 (1 - tanh(u)), by sigmoids so that both tails keep their digits */
-static graft_tensor *tanh_share(fx *s, graft_tensor *u) {
-  return fx_sigmoid(s, fx_muls(s, u, 2));
-}
-static graft_tensor *tanh_rest(fx *s, graft_tensor *u) {
-  return fx_sigmoid(s, fx_muls(s, u, -2));
 }
 /* Phi(x), by erfc so that the left tail keeps its digits */
 static graft_tensor *normal_share(fx *s, graft_tensor *x) {
