@@ -150,6 +150,7 @@ START_TEST(dtypes_follow_the_driver) {
   static const char none[] = "cl_khr_byte_addressable_store", fp64[] = "cl_khr_fp16 cl_khr_fp64 cl_khr_spir";
   between_pretend(CL_DEVICE_EXTENSIONS, fp64, sizeof fp64);
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_DTYPES), integers | halves | singles | doubles);
+  ck_assert_uint_eq(number_of(GRAFT_DEVICE_DENORMALS) & doubles, doubles); /* cl_khr_fp64 has them */
   between_pretend(CL_DEVICE_EXTENSIONS, none, sizeof none);
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_DTYPES), integers | halves | singles);
   ck_assert_uint_eq(number_of(GRAFT_DEVICE_DENORMALS) & doubles, 0);
