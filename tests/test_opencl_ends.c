@@ -109,6 +109,48 @@ static void use(graft_rt_device *device) {
   OK(graft_device_synchronize(device));
 }
 
+/* Works while each of the places where memory is made larger fails, in turn; returns how many records were lost in all.
+ */
+static uint64_t recorded_without_memory(graft_rt_device *device, const between_places *places, bool anew) {
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < places->count; i++) {
+    uint64_t lost = 0;
+    if (strcmp(places->items[i].name, "realloc") != 0) continue;
+    OK(graft_profiler_start(device));
+    between_fail(&places->items[i], CL_OUT_OF_HOST_MEMORY);
+    const int wrong_at = job(device);
+    between_fail(NULL, CL_SUCCESS);
+    if (anew) OK(graft_profiler_start(device));
+    if (wrong_at || anew) ck_assert_int_eq(job(device), 0);
+    OK(graft_profiler_stop(device));
+    OK(graft_device_synchronize(device));
+    OK(graft_profiler_drain(device, ignore, NULL, &lost));
+    all += lost;
+  }
+  return all;
+}
+
+/* What one recording has lost is none of the next one's. */
+START_TEST(each_recording_counts_its_own) {
+  static between_places places;
+  if (!has_opencl()) return;
+  graft_rt_device *device = device_at(OPENCL, NULL, 0);
+  uint64_t lost;
+  between_begin();
+  ck_assert_int_eq(job(device), 0);
+  between_watch(&places);
+  OK(graft_profiler_start(device));
+  ck_assert_int_eq(job(device), 0);
+  OK(graft_profiler_stop(device));
+  OK(graft_device_synchronize(device));
+  between_watch(NULL);
+  OK(graft_profiler_drain(device, ignore, NULL, &lost));
+  ck_assert_uint_eq(lost, 0);
+  ck_assert_uint_gt(recorded_without_memory(device, &places, false), 0);
+  ck_assert_uint_eq(recorded_without_memory(device, &places, true), 0);
+}
+END_TEST
+
 static void live_once(const char *const *options, void (*use_it)(graft_rt_device *device), long left[BETWEEN_COUNTS]) {
   graft_rt_backend *backend;
   graft_rt_device *device;
@@ -189,6 +231,7 @@ int main(void) {
   const suite_test tests[] = {EACH(a_closed_device_leaves_nothing, 2),
                               ONCE(programs_from_the_disk_leave_nothing),
                               ONCE(tables_are_kept_and_do_not_pile_up),
+                              ONCE(each_recording_counts_its_own),
                               {0}};
   return run_suite("opencl_ends", tests, (suite_options){.timeout_s = 120});
 }
