@@ -217,6 +217,26 @@ static graft_status do_gradient(doing *d, uint32_t op, graft_tensor **out) {
   return status;
 }
 
+/* The gradient of the norm of rows, and an op of that and of another one. */
+static graft_status do_norm_gradient(doing *d, uint32_t op, graft_tensor **out) {
+  static const uint8_t wanted[] = {1, 1, 1};
+  graft_tensor *norm[3] = {NULL}, *made[3] = {NULL};
+  const graft_tensor *in = d->operands[0];
+  if (in->ndim == 0) return GRAFT_INVALID_ARGUMENT;
+  const graft_value input = graft_value_tensor(d->operands[0]), none = graft_value_tensor(NULL);
+  const graft_value shape = graft_value_ints(&in->sizes[in->ndim - 1], 1);
+  const graft_value args[] = {input, shape, none, none, graft_value_float(0.25)};
+  graft_status status = graft_call(GRAFT_OP_NATIVE_LAYER_NORM, args, 5, norm, 3);
+  const graft_value mean = graft_value_tensor(norm[1]), rstd = graft_value_tensor(norm[2]);
+  const graft_value mask = {GRAFT_VALUE_MASK, 3, {.mask = wanted}};
+  const graft_value back[] = {graft_value_tensor(d->operands[1]), input, shape, mean, rstd, none, none, mask};
+  if (!status) status = graft_call(GRAFT_OP_NATIVE_LAYER_NORM_BACKWARD, back, 8, made, 3);
+  const graft_value both[] = {graft_value_tensor(made[0]), graft_value_tensor(d->operands[2])};
+  if (!status) status = graft_call(op, both, 2, out, 1);
+  for (int i = 0; i < 3; i++) graft_tensor_release(norm[i]), graft_tensor_release(made[i]);
+  return status;
+}
+
 /* Views. */
 static graft_status do_permute(doing *d, uint32_t op, graft_tensor **out) {
   int64_t dims[GRAFT_MAX_DIMS];
@@ -357,6 +377,7 @@ static const struct row {
     {"softmax, written out", do_softmax, GRAFT_OP_EXP, 1, 0},
     {"tanh of a product and a sum", do_followed, GRAFT_OP_TANH, 3, 0},
     {"relu of a product and a sum", do_followed, GRAFT_OP_RELU, 3, 0},
+    {"gradient of a norm, and a sum", do_norm_gradient, GRAFT_OP_ADD_TENSOR, 3, 0},
     {"to", do_cast, 0, 1, 0},
     {"cat", do_cat, GRAFT_OP_CAT, 2, 0},
     {"rand", do_random, GRAFT_OP_RAND, 1, 0},

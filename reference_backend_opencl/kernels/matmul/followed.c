@@ -31,8 +31,8 @@ graft_status ocl_followed_init(ocl_kernel *kernel, graft_device *device, const o
                                const ocl_text *head, const char *files, const char *name, const char *entry) {
   ocl_text whole = {0};
   if (head->failed) return GRAFT_OUT_OF_MEMORY;
-  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s", epilogue->before->items, head->items,
-               ocl_kernel_source("core/common"));
+  ocl_text_add(&whole, "%s#define FOLLOWED\n%s%s%s", epilogue->before->items, head->items,
+               ocl_kernel_source("core/common"), ocl_kernel_source("core/followed"));
   for (const char *at = files; *at; at += strspn(at, " ")) {
     char file[64];
     const size_t length = strcspn(at, " ");

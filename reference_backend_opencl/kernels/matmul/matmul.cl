@@ -75,17 +75,8 @@ static VT get(__global const RAW(D) * at, long stride, int n) {
 #define EPILOGUE(sum) (sum)
 #endif
 
-/* What the calls that follow make of VEC numbers of a row, rounded as the product's result is. They take as many lanes as
- * the eager kernels of these calls have. */
 #ifdef FOLLOWED
-static VT followed(VT value, long i, long j, product p, long batch, extras more) {
-  RAW(D) sums[EPILOGUE_LANES];
-  RAW(D_TO) lanes[EPILOGUE_LANES];
-  STORE(D, __private, sums, value);
-  for (int lane = VEC; lane < EPILOGUE_LANES; lane++) sums[lane] = sums[0];
-  epilogue(lanes, sums, i, j, batch, (int)min((long)VEC, p.n - j), more);
-  return LOAD(D_TO, __private, lanes);
-}
+#define followed(value, i, j, p, batch, more) followed_by(value, i, j, batch, (int)min((long)VEC, (p).n - (j)), more)
 #else
 #define followed(value, i, j, p, batch, more) (value)
 #endif

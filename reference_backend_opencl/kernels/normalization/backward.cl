@@ -7,15 +7,48 @@
  *   SUMS_OF_ROWS       a row has one weight, and it is the only row that has it: batch norm
  *   SUMS_OF_SEGMENTS   each segment leaves what it adds, for add_partials: group norm
  *   SUMS_BESIDE        each work-item leaves what its rows add, for add_partials: layer norm on a CPU
+ * FOLLOWED, of SUMS_BESIDE or nothing: calls that take dx stand before this file, after core/followed.cl. An element's
+ * place is its row's and its own.
  * D_SUM is what they write: partial sums, or the gradients themselves. COLUMN_KERNELS: the other two kernels. */
 DEFINE_ACCESS(sum, D_SUM)
 
 #ifndef COLUMN_KERNELS
-static INLINED void take_x(__global RAW(D) * dx, VT v, int n) {
+/* Where the gradient of the input goes, of element i of a row the one at `at`; or what calls that follow make of it. */
+#ifdef FOLLOWED
+typedef struct {
+  long row, element;
+} result_strides;
+typedef struct {
+  __global RAW(D_TO) *to;
+  result_strides strides;
+  extras more;
+} target;
+#define FOLLOWED_PARAMETERS EPILOGUE_PARAMETERS, result_strides to
+#define TARGET {(__global RAW(D_TO) *)(out + offset_out), to, EXTRAS_WITH(grad + offset_grad)}
+static INLINED void take_x(const target *t, long at, long row, long i, VT v, int n) {
+  const long stride = t->strides.element;
+  __global RAW(D_TO) *to = t->to + row * t->strides.row + i * stride;
+  v = followed_by(v, row, i, 0, n, t->more);
+  if (stride == 1 && n == VEC) {
+    STORE(D_TO, __global, to, v);
+    return;
+  }
+  RAW(D_TO) lanes[VEC];
+  STORE(D_TO, __private, lanes, v);
+  for (int j = 0; j < n; j++) to[j * stride] = lanes[j];
+}
+#else
+typedef struct {
+  __global RAW(D) *dx;
+} target;
+#define FOLLOWED_PARAMETERS
+#define TARGET {POINTER(D, out)}
+static INLINED void take_x(const target *t, long at, long row, long i, VT v, int n) {
 #ifdef WANT_X
-  put_value(dx, v, n);
+  put_value(t->dx + at, v, n);
 #endif
 }
+#endif
 /* What an element adds to its weight's and its bias's sums. */
 static INLINED void take_beside(__global RAW(D_SUM) * dw, __global RAW(D_SUM) * db, VT gradient, VT unit_value, int n) {
 #ifdef SUMS_BESIDE
@@ -25,12 +58,12 @@ static INLINED void take_beside(__global RAW(D_SUM) * dw, __global RAW(D_SUM) * 
 }
 
 KERNEL gradient(PLACE(out), PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad), CONST_PLACE(in), CONST_PLACE(means),
-                CONST_PLACE(rstds), CONST_PLACE(weight), CT epsilon, lines space, rows shape) {
+                CONST_PLACE(rstds), CONST_PLACE(weight), CT epsilon FOLLOWED_PARAMETERS, lines space, rows shape) {
   GROUP_ARRAY(CT, shared);
+  const target target_x = TARGET;
   __global const RAW(D) *g = CONST_POINTER(D, grad);
   __global const RAW(D) *x = CONST_POINTER(D, in);
   __global const RAW(D) *weights = CONST_POINTER(D, weight);
-  __global RAW(D) *dx = POINTER(D, out);
   __global RAW(D_SUM) *dw = POINTER(D_SUM, weight_out);
   __global RAW(D_SUM) *db = POINTER(D_SUM, bias_out);
   const VT count = (VT)(CT)(space.size * shape.segments);
@@ -86,7 +119,8 @@ KERNEL gradient(PLACE(out), PLACE(weight_out), PLACE(bias_out), CONST_PLACE(grad
       EACH(i, n, 0, space.size, long at = segment + AT(space, i);
            VT unit_value = (get_value(x + at, n) - mean) * rstd; VT gradient = get_value(g + at, n);
            take_beside(dw + i, db + i, gradient, unit_value, n);
-           take_x(dx + at, rstd * (gradient * WEIGHT(weights, w, i, n) - all - unit_value * all_units), n))
+           take_x(&target_x, at, unit, i, rstd * (gradient * WEIGHT(weights, w, i, n) - all - unit_value * all_units),
+                  n))
     }
 #endif
 #ifdef SUMS_OF_ROWS

@@ -4,6 +4,7 @@
 
 #include "kernels/core/held.h"
 #include "kernels/core/lines.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/pointwise/pointwise.h"
 
 typedef enum ocl_norm_kind { OCL_NORM_LAYER, OCL_NORM_GROUP, OCL_NORM_BATCH } ocl_norm_kind;
@@ -60,6 +61,25 @@ extern const ocl_pointwise_recipe ocl_norm_fixed_recipe;
 bool ocl_norm_read_fixed(const ocl_call *call, ocl_norm_fixed *norm);
 
 ocl_norm ocl_norm_of(const graft_device *device, const ocl_call *call);
+
+/* The gradient of a layer normalization, which calls may follow in its kernel (kernels/pointwise/fused_epilogue.c). */
+enum { OCL_NORM_GRADIENT_READS = 5, OCL_NORM_GRADIENT_SUMS = 2 };
+typedef struct ocl_norm_gradient_call {
+  const graft_tensor_desc *reads[OCL_NORM_GRADIENT_READS];     /* of the result, input, mean, rstd; weight or NULL */
+  const graft_tensor_desc *out, *sums[OCL_NORM_GRADIENT_SUMS]; /* of weight and bias; NULL: not wanted */
+  ocl_norm norm;
+} ocl_norm_gradient_call;
+/* False: the call is none, or none of a CPU, and of several rows, in one dtype. */
+bool ocl_norm_read_gradient(const ocl_call *call, ocl_norm_gradient_call *gradient);
+
+typedef struct ocl_norm_gradient ocl_norm_gradient;
+graft_status ocl_norm_gradient_make(graft_device *device, const ocl_norm_gradient_call *call,
+                                    const ocl_epilogue *epilogue, ocl_norm_gradient **made);
+/* `out` is what the calls that follow make, and `arguments` are those of the epilogue. */
+graft_status ocl_norm_gradient_run(const graft_exec *exec, ocl_norm_gradient *gradient,
+                                   const ocl_norm_gradient_call *call, cl_uint count, const ocl_argument *arguments);
+void ocl_norm_gradient_destroy(ocl_norm_gradient *gradient);
+
 /* Sets the kernel's work sizes, and its last parameters, which are the lines and the rows. */
 graft_status ocl_norm_set(ocl_kernel *kernel, const ocl_norm *norm);
 /* The head of normalization.cl, but for the dtypes of statistics. */

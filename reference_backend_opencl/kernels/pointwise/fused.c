@@ -36,8 +36,9 @@ struct graft_executable {
   fused_number numbers[OCL_FUSED_NUMBERS];
   int nnumbers, noutputs, ninputs, ndraws;
   ocl_followed followed;
-  int inputs[OCL_FUSED_TENSORS]; /* which of the group's inputs are tensors that it reads; -1: in no memory */
-  uint64_t scratch_bytes;        /* for values that are kept from one phase to another */
+  int outputs[OCL_FUSED_TENSORS]; /* which of the group's outputs the kernel's are */
+  int inputs[OCL_FUSED_TENSORS];  /* which of the group's inputs are tensors that it reads; -1: in no memory */
+  uint64_t scratch_bytes;         /* for values that are kept from one phase to another */
 };
 
 /* One that is compiled. */
@@ -251,8 +252,10 @@ static graft_status read_ops(compiling *c) {
 static graft_status take_outputs(compiling *c) {
   ocl_fused_kernel *k = &c->kernel;
   for (uint32_t i = 0; i < c->group->output_count; i++) {
+    if (ocl_followed_take_sum(&c->made->followed, c->group->outputs[i], (int)i)) continue;
     const ocl_fused_tensor *from = current_of(c, c->group->outputs[i]);
     if (!from || k->noutputs + k->ninputs == OCL_FUSED_TENSORS) return GRAFT_UNIMPLEMENTED;
+    c->made->outputs[k->noutputs] = (int)i;
     ocl_fused_tensor *output = &k->outputs[k->noutputs++];
     *output = (ocl_fused_tensor){.desc = c->group->outputs[i], .value = from->value};
     if (!ocl_fused_see(&k->space, output->desc, &output->view)) return GRAFT_UNIMPLEMENTED;
@@ -260,12 +263,16 @@ static graft_status take_outputs(compiling *c) {
   return GRAFT_OK;
 }
 
-/* The value that a product or a convolution gives. */
+/* The value that a product, a convolution or the gradient of a norm gives. */
 static graft_status take_product(compiling *c, const ocl_fused_op *op) {
   ocl_followed *f = &c->made->followed;
-  const graft_tensor_desc *const reads[OCL_FOLLOWED_READS] = {op->product.a, op->product.b, op->product.addend};
+  const graft_tensor_desc *const factors[OCL_FOLLOWED_READS] = {op->product.a, op->product.b, op->product.addend};
+  const graft_tensor_desc *const *reads = op->slopes ? op->gradient.reads : factors;
   f->call = op->product;
   f->convolves = op->convolution;
+  f->is_gradient = op->slopes;
+  f->slopes = op->gradient;
+  for (int i = 0; i < OCL_FOLLOWED_SUMS; i++) f->sums[i] = -1;
   for (int i = 0; i < OCL_FOLLOWED_READS; i++) {
     f->inputs[i] = reads[i] ? input_of(c->group, reads[i]) : -1;
     if (reads[i] && f->inputs[i] < 0) return GRAFT_UNIMPLEMENTED;
@@ -531,7 +538,7 @@ static cl_uint add_tensor(ocl_argument *arguments, cl_uint n, const graft_tensor
 }
 
 static bool is_followed(const graft_executable *e) {
-  return e->followed.product || e->followed.convolution;
+  return e->followed.product || e->followed.convolution || e->followed.gradient;
 }
 
 static graft_status fill_numbers(const graft_exec *exec, const graft_executable *e, const graft_graph_run_args *args,
@@ -555,7 +562,7 @@ static graft_status run_last(const graft_exec *exec, graft_executable *e, int nu
                              const graft_graph_run_args *args, const int64_t *numbers) {
   last_pass *last = &e->lasts[number];
   if (last->output < 0) return GRAFT_OK;
-  const ocl_place out = ocl_place_of(args->outputs[last->output]),
+  const ocl_place out = ocl_place_of(args->outputs[e->outputs[last->output]]),
                   from = {scratch.buffer, scratch.offset + last->offset};
   const ocl_argument arguments[] = {
       OCL_PLACE(out), OCL_PLACE(from), OCL_PLACE(from), {last->number_bytes, &numbers[last->number]}};
@@ -572,14 +579,15 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   const ocl_argument given = {sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};
   cl_uint n = 0;
   for (int i = 0; i < e->noutputs; i++) {
-    if (!is_followed(e) || i != e->followed.main_output) n = add_tensor(arguments, n, args->outputs[i]);
+    if (!is_followed(e) || i != e->followed.main_output) n = add_tensor(arguments, n, args->outputs[e->outputs[i]]);
   }
   for (int i = 0; i < e->ninputs; i++) {
     if (e->inputs[i] >= 0) n = add_tensor(arguments, n, args->inputs[e->inputs[i]]);
   }
   if (is_followed(e)) {
     arguments[n++] = given;
-    return ocl_followed_run(exec, &e->followed, args, n, arguments);
+    const graft_tensor_desc *to = args->outputs[e->outputs[e->followed.main_output]];
+    return ocl_followed_run(exec, &e->followed, args, to, n, arguments);
   }
   ocl_place scratch;
   if (e->scratch_bytes > 0) {

@@ -37,7 +37,8 @@ typedef struct ocl_fused_space {
   uint32_t reduced; /* bit d: dimension d; none: no reductions */
   bool rows;
   ocl_fused_team team; /* of a GPU, with reductions */
-  bool product; /* batches, rows and columns of a matrix product that comes first; or images, channels and places */
+  bool product; /* batches, rows and columns of a matrix product that comes first; or images, channels and places; or
+                   of a norm's gradient one batch, rows and their elements */
 } ocl_fused_space;
 
 /* Which elements of its storage a tensor names, at each place of a space. */
@@ -68,9 +69,12 @@ typedef struct ocl_fused_op {
   graft_tensor_desc drawn;
   int64_t drawn_strides[OCL_DIMS_MAX];
   ocl_number kept_below, scale; /* x and y of one that draws */
-  bool multiplies;              /* a matrix product or a convolution, which calls may follow in its kernel */
+  bool multiplies;              /* a matrix product or a convolution, which calls may follow in its kernel; or the
+                                   gradient of a layer norm, which they may follow likewise */
   ocl_product_call product;     /* of a convolution: input, weight, bias and result */
   const graft_args_convolution *convolution; /* else NULL */
+  bool slopes;                               /* the gradient of a layer norm: */
+  ocl_norm_gradient_call gradient;
   bool normalizes; /* by statistics that are given: its operands behind the first are `spread` over the places of
                       channels */
   const graft_tensor_desc *of_channels[OCL_NORM_OF_CHANNELS];

@@ -1,4 +1,5 @@
-/* Groups that begin with a matrix product or a convolution: its kernels, made with what follows, and their runs. */
+/* Groups that begin with a matrix product, a convolution or the gradient of a norm: its kernels, made with what
+ * follows, and their runs. */
 #include "kernels/pointwise/fused_followed.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ static int find_main_output(const ocl_fused_kernel *k) {
 
 static void lay_follower(ocl_followed *f, const ocl_fused_kernel *k) {
   enum { BATCH, ROW, COLUMN };
-  const bool turned = f->convolution ? ocl_convolution_is_turned(f->convolution) : ocl_product_is_turned(f->product);
+  const bool turned =
+      f->convolution ? ocl_convolution_is_turned(f->convolution) : f->product && ocl_product_is_turned(f->product);
   const int order[] = {BATCH, turned ? COLUMN : ROW, turned ? ROW : COLUMN}, operands = k->geometry.operands;
   for (int i = 0; i < operands; i++) {
     for (int d = 0; d < 3; d++) f->space[d * operands + i] = ocl_fused_operand(k, i)->view.strides[order[d]];
@@ -68,6 +70,28 @@ static graft_status make_convolution(ocl_followed *f, const ocl_fused_kernel *k,
   return ocl_convolution_make(device, f->convolves, &(ocl_epilogue){.before = before, .to = &to}, &f->convolution);
 }
 
+bool ocl_followed_take_sum(ocl_followed *f, const graft_tensor_desc *output, int number) {
+  bool is = false;
+  for (int i = 0; i < OCL_FOLLOWED_SUMS && f->is_gradient && !is; i++) {
+    is = f->slopes.sums[i] == output;
+    if (is) f->sums[i] = number;
+  }
+  return is;
+}
+
+/* Of rows and their elements; sums that nobody sees are not made. */
+static graft_status make_gradient(ocl_followed *f, const ocl_fused_kernel *k, graft_device *device,
+                                  const ocl_fused_tensor *output, const ocl_text *before) {
+  graft_tensor_desc to = *output->desc;
+  to.dl.ndim = 3;
+  to.dl.shape = (int64_t *)k->space.shape;
+  to.dl.strides = (int64_t *)output->view.strides;
+  for (int i = 0; i < OCL_FOLLOWED_SUMS; i++) {
+    if (f->sums[i] < 0) f->slopes.sums[i] = NULL;
+  }
+  return ocl_norm_gradient_make(device, &f->slopes, &(ocl_epilogue){.before = before, .to = &to}, &f->gradient);
+}
+
 graft_status ocl_followed_make(ocl_followed *f, const graft_exec *exec, ocl_fused_kernel *k) {
   k->local = k->device->is_cpu ? 1 : 128;
   k->geometry.operands = k->noutputs + k->ninputs;
@@ -79,7 +103,9 @@ graft_status ocl_followed_make(ocl_followed *f, const graft_exec *exec, ocl_fuse
   f->space_bytes = 3 * (size_t)k->geometry.operands * sizeof *f->space;
   graft_status status = GRAFT_OUT_OF_MEMORY;
   if (!text.failed)
-    status = f->convolves ? make_convolution(f, k, exec->device, output, &text) : make_product(f, exec, output, &text);
+    status = f->is_gradient ? make_gradient(f, k, exec->device, output, &text)
+             : f->convolves ? make_convolution(f, k, exec->device, output, &text)
+                            : make_product(f, exec, output, &text);
   ocl_text_free(&text);
   f->convolves = NULL;
   if (status == GRAFT_OK) lay_follower(f, k);
@@ -90,11 +116,21 @@ bool ocl_followed_asks(const ocl_followed *f) {
   return f->product || (f->convolution && f->convolution->product);
 }
 
-graft_status ocl_followed_run(const graft_exec *exec, ocl_followed *f, const graft_graph_run_args *args, cl_uint count,
-                              ocl_argument *arguments) {
-  const graft_tensor_desc *reads[OCL_FOLLOWED_READS], *to = args->outputs[f->main_output];
+static graft_status run_gradient(const graft_exec *exec, const ocl_followed *f, const graft_graph_run_args *args,
+                                 const graft_tensor_desc *const *reads, const graft_tensor_desc *to, cl_uint count,
+                                 const ocl_argument *arguments) {
+  ocl_norm_gradient_call call = {.out = to};
+  memcpy(call.reads, reads, sizeof call.reads);
+  for (int i = 0; i < OCL_FOLLOWED_SUMS; i++) call.sums[i] = f->sums[i] >= 0 ? args->outputs[f->sums[i]] : NULL;
+  return ocl_norm_gradient_run(exec, f->gradient, &call, count, arguments);
+}
+
+graft_status ocl_followed_run(const graft_exec *exec, ocl_followed *f, const graft_graph_run_args *args,
+                              const graft_tensor_desc *to, cl_uint count, ocl_argument *arguments) {
+  const graft_tensor_desc *reads[OCL_FOLLOWED_READS];
   for (int i = 0; i < OCL_FOLLOWED_READS; i++) reads[i] = f->inputs[i] >= 0 ? args->inputs[f->inputs[i]] : NULL;
   arguments[count++] = (ocl_argument){f->space_bytes, f->space};
+  if (f->gradient) return run_gradient(exec, f, args, reads, to, count, arguments);
   if (f->convolution) {
     const ocl_forward_call call = {
         .in = reads[0], .weight = reads[1], .bias = reads[2], .out = to, .count = count, .arguments = arguments};
@@ -110,4 +146,5 @@ graft_status ocl_followed_run(const graft_exec *exec, ocl_followed *f, const gra
 void ocl_followed_destroy(ocl_followed *f) {
   ocl_product_destroy(f->product);
   ocl_convolution_destroy(f->convolution);
+  ocl_norm_gradient_destroy(f->gradient);
 }

@@ -430,12 +430,25 @@ static bool read_convolution(const graft_exec *exec, const ocl_call *call, ocl_f
   return true;
 }
 
+/* Likewise. */
+static bool read_norm_gradient(const ocl_call *call, ocl_fused_op *op) {
+  ocl_norm_gradient_call *g = &op->gradient;
+  if (!ocl_norm_read_gradient(call, g)) return false;
+  for (int i = 0; i < OCL_NORM_GRADIENT_READS; i++) {
+    if (g->reads[i] && ocl_is_value(g->reads[i])) return false;
+  }
+  op->multiplies = op->slopes = true;
+  op->product.out = g->out;
+  op->space = (ocl_fused_space){.ndim = 3, .product = true, .shape = {1, g->norm.lines.outer, g->norm.lines.size}};
+  return true;
+}
+
 bool ocl_fused_read(const graft_exec *exec, const graft_graph_node *node, ocl_fused_op *op) {
   ocl_call call;
   *op = (ocl_fused_op){0};
   if (!node->args || ocl_call_of(exec, node->args, &call) != GRAFT_OK) return false;
   if (read_product(exec->device, &call, op) || read_convolution(exec, &call, op)) return true;
-  if (read_normalization(exec->device, &call, op)) return true;
+  if (read_norm_gradient(&call, op) || read_normalization(exec->device, &call, op)) return true;
   return call.op->engine == ocl_reduce ? read_reduction(exec->device, &call, op)
                                        : read_pointwise(exec->device, &call, op);
 }

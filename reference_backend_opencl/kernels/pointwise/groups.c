@@ -17,7 +17,7 @@
 /* What is known of a node while groups are made. */
 typedef struct candidate {
   const graft_graph_node *node;
-  bool fits, multiplies; /* multiplies: a product, which pointwise calls may follow */
+  bool fits, multiplies; /* multiplies: a product or another call, which pointwise calls may follow */
   bool draws;
   bool normalizes;     /* what it gives beside its first result nobody may see, and it sees other shapes than its own */
   int numbers, stages; /* that its call takes */
