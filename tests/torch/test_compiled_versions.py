@@ -1,5 +1,5 @@
 """torch.compile on the device: what a program writes to between forward and backward is noticed, as in eager mode, where
-the memory is what the backward keeps, under another tensor or another view."""
+the memory is what the backward keeps, under another tensor or another view; and what the forward writes itself is kept."""
 
 import pytest
 import torch
@@ -89,3 +89,47 @@ def test_a_batch_norm_of_one_input_twice(device, function):
         given.append(ours)
     for eager, compiled in zip(*given):
         assert torch.equal(eager, compiled)
+
+
+class Counting(nn.Module):
+    """Its buffer is written in the forward, and the gradient of x takes what it became, or what it was."""
+
+    def __init__(self, counts):
+        super().__init__()
+        self.counts = counts
+        self.register_buffer("n", torch.full((2, 2), 0.5))
+
+    def forward(self, x):
+        return self.counts(x, self.n)
+
+
+def becomes(x, n):
+    n += 1
+    return x.tanh() * n
+
+
+def becomes_by_a_view(x, n):
+    n.t().mul_(torch.tensor(3.0, device=n.device))
+    return (x @ n.t()).tanh() * n[0]
+
+
+def was(x, n):
+    y = x * n.clone()
+    n.add_(2)
+    return y.exp() * n
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("counts", [becomes, becomes_by_a_view, was])
+def test_gradients_beside_a_buffer_that_is_written(device, counts, dynamic):
+    """PyTorch's own compilers compute again what a buffer becomes, from what it became (docs/found.md)."""
+    torch._dynamo.reset()
+    eager, model = Counting(counts), Counting(counts).to(device)
+    compiled = torch.compile(model, dynamic=dynamic)
+    for _ in range(3):
+        x = torch.tensor([[0.25, -0.5], [0.125, 0.75]], requires_grad=True)
+        ours = x.detach().to(device).requires_grad_()
+        eager(x).sum().backward()
+        compiled(ours).sum().backward()
+        torch.testing.assert_close(model.n.cpu(), eager.n)
+        torch.testing.assert_close(ours.grad.cpu(), x.grad, rtol=1e-5, atol=1e-6)

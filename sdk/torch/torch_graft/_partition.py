@@ -28,6 +28,7 @@ def partition(joint, inputs, **options):
     _join_batch_norms(forward)
     _pooling.keep_indices_small(forward, backward, options["num_fwd_outputs"])
     _keep_what_logarithms_are_of(forward, backward, options["num_fwd_outputs"])
+    _keep_copies_of_what_is_written(forward, options["num_fwd_outputs"])
     return forward, backward
 
 
@@ -113,3 +114,33 @@ def _is_for_a_loss(value, given, first_kept):
     if value.target is not aten._log_softmax.default or value in given.args[0][:first_kept]:
         return False
     return all(user is given or user.target is aten.nll_loss_forward.default for user in value.users)
+
+
+# --- inputs that are written ---
+
+
+def _keep_copies_of_what_is_written(forward, first_kept):
+    """A buffer that counts, say, is written at the end of the forward: what is kept of it, or of a view of it, is what it was
+    before, from which the backward makes again what the forward did. PyTorch's partitioner keeps the buffer itself."""
+    graph = forward.graph
+    written = {node.args[0] for node in graph.find_nodes(op="call_function", target=aten.copy_.default)}
+    given = graph.output_node()
+    kept = {value for value in given.args[0][first_kept:] if _memory_of(value) in written}
+    copies = {value: _copied(graph, value) for value in kept}
+    given.args = ([*given.args[0][:first_kept], *(copies.get(value, value) for value in given.args[0][first_kept:])],)
+    if copies:
+        forward.recompile()
+
+
+def _memory_of(node):
+    """Whose memory its value lies in, as far as views tell."""
+    while isinstance(node, torch.fx.Node) and isinstance(node.target, torch._ops.OpOverload) and node.target.is_view:
+        node = node.args[0]
+    return node
+
+
+def _copied(graph, value):
+    with graph.inserting_after(value if value.op != "placeholder" else list(graph.find_nodes(op="placeholder"))[-1]):
+        copy = graph.call_function(aten.clone.default, (value,))
+    copy.meta = dict(value.meta)
+    return copy
