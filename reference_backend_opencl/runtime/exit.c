@@ -20,8 +20,8 @@ static pid_t registered_in; /* a child made by fork has none of the driver's thr
 /* Held for reading while a program is built. Who waits comes before those that begin meanwhile. */
 static pthread_rwlock_t building = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-/* A compiler that can't go on may call exit itself (LLVM does where a disk is full): that thread has nothing to wait for
- * that would end. */
+/* A compiler that can't go on may call exit itself (LLVM does where a disk is full): that thread has nothing to wait
+ * for that would end. */
 static _Thread_local bool builds;
 
 static void wait_for_compilers(void *unused) {
