@@ -1,7 +1,7 @@
 /* Scaled dot product attention and its gradient: no matrix of weights is ever kept. */
 #include <math.h>
 
-#include "kernels/core/direct.h"
+#include "kernels/attention/attention.h"
 
 /* As attention.cl counts tensors and numbers. */
 enum { QUERY, KEY, VALUE, OUT, BIAS, GRAD, TO_QUERY, TO_KEY, TO_VALUE, TO_BIAS, LSE, TENSORS, BIAS_SIZES = TENSORS };
@@ -28,7 +28,7 @@ typedef struct attention {
   const ocl_dtype *dtype;
   const double *scale;
   double dropout;
-  bool causal, is_cpu;
+  bool causal, is_cpu, adds_zero;
   /* By tensor cores: nvidia.cl; in register tiles: registers.cl; by local memory: tiles.cl, and that of few rows. */
   bool tensor, registers, tiles, few;
   bool shares; /* a program, with calls of other widths, masks and wishes */
@@ -175,6 +175,7 @@ static void write_head(ocl_text *head, const void *of) {
                : lse == GRAFT_F16 ? "f16"
                                   : "bf16");
   if (a->dropout) ocl_text_add(head, "#define DROPOUT\n");
+  if (a->adds_zero) ocl_text_add(head, "#define ADDS_ZERO\n");
   if (a->tensor || a->registers || a->tiles) ocl_text_add(head, "#define ELSEWHERE\n%s", a->few ? "#define FEW\n" : "");
   if (a->registers && are_copied(a)) ocl_text_add(head, "#define ALIGNED\n");
   if (a->tensor) write_tensor_head(head, a);
@@ -239,48 +240,81 @@ graft_status ocl_op_scaled_dot_product_fused_attention_overrideable(
   return status == GRAFT_OK ? ocl_direct_run(exec, &call) : status;
 }
 
-graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(
-    const graft_exec *exec, const graft_args_scaled_dot_product_fused_attention_overrideable_backward *args) {
-  attention a = {.tensors = {[QUERY] = args->query,
-                             [KEY] = args->key,
-                             [VALUE] = args->value,
-                             [BIAS] = args->attn_bias,
-                             [OUT] = args->out,
-                             [LSE] = args->logsumexp,
-                             [GRAD] = args->grad_out,
-                             [TO_QUERY] = args->grad_query,
-                             [TO_KEY] = args->grad_key,
-                             [TO_VALUE] = args->grad_value,
-                             [TO_BIAS] = args->grad_attn_bias},
-                 .scale = args->scale,
-                 .dropout = args->dropout_p,
-                 .causal = args->is_causal};
-  if (!prepare(&a, exec)) return GRAFT_UNIMPLEMENTED;
+typedef graft_args_scaled_dot_product_fused_attention_overrideable_backward backward_args;
+enum { BACKWARD_PLACES = 14 };
+
+/* The stages of a gradient, without places; `a` is what the call is of. False: it is none for these kernels. */
+static bool read_backward(const graft_exec *exec, const backward_args *args, bool adds_zero, attention *a,
+                          ocl_direct *call) {
+  *a = (attention){.tensors = {[QUERY] = args->query,
+                               [KEY] = args->key,
+                               [VALUE] = args->value,
+                               [BIAS] = args->attn_bias,
+                               [OUT] = args->out,
+                               [LSE] = args->logsumexp,
+                               [GRAD] = args->grad_out,
+                               [TO_QUERY] = args->grad_query,
+                               [TO_KEY] = args->grad_key,
+                               [TO_VALUE] = args->grad_value,
+                               [TO_BIAS] = args->grad_attn_bias},
+                   .scale = args->scale,
+                   .dropout = args->dropout_p,
+                   .causal = args->is_causal,
+                   .adds_zero = adds_zero};
+  if (!prepare(a, exec)) return false;
+  *call = call_of(a, BACKWARD_PLACES);
+  ocl_stage *stage = call->stages;
+  if (a->tensor || a->registers)
+    *stage++ =
+        (ocl_stage){.entry = "attention_deltas", .units = a->numbers[BATCH] * a->numbers[HEADS] * a->numbers[ROWS]};
+  if (!(a->tensor || a->registers) || args->grad_query) *stage++ = stage_of(a, "attention_rows", ROWS);
+  if (a->tiles && args->grad_key) *stage++ = stage_of(a, "attention_keys", COLUMNS);
+  if (a->tiles && args->grad_value) *stage++ = stage_of(a, "attention_values", COLUMNS);
+  if (!a->tiles && (args->grad_key || args->grad_value)) *stage++ = stage_of(a, "attention_columns", COLUMNS);
+  if (args->grad_attn_bias)
+    *stage = (ocl_stage){.entry = "attention_bias", .units = ocl_elements(args->grad_attn_bias)};
+  return true;
+}
+
+static graft_status place_backward(const graft_exec *exec, const backward_args *args, const attention *a,
+                                   ocl_direct *call) {
   ocl_place delta;
-  uint64_t bytes = (uint64_t)(a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS] + 1) * 8;
+  uint64_t bytes = (uint64_t)(a->numbers[BATCH] * a->numbers[HEADS] * a->numbers[ROWS] + 1) * 8;
   graft_status status = ocl_workspace(exec, bytes, &delta);
   if (status != GRAFT_OK) return status;
-  const graft_tensor_desc *places[] = {
+  enum { DELTA = 4 };
+  const graft_tensor_desc *places[BACKWARD_PLACES] = {
       args->grad_query, args->grad_key,  args->grad_value,  args->grad_attn_bias, NULL,
       args->grad_out,   args->query,     args->key,         args->value,          args->attn_bias,
       args->out,        args->logsumexp, args->philox_seed, args->philox_offset};
-  enum { PLACES = sizeof places / sizeof *places, DELTA = 4 };
-  ocl_direct call = call_of(&a, PLACES);
-  int stage = 0;
-  if (a.tensor || a.registers)
-    call.stages[stage++] =
-        (ocl_stage){.entry = "attention_deltas", .units = a.numbers[BATCH] * a.numbers[HEADS] * a.numbers[ROWS]};
-  if (!(a.tensor || a.registers) || args->grad_query) call.stages[stage++] = stage_of(&a, "attention_rows", ROWS);
-  if (a.tiles && args->grad_key) call.stages[stage++] = stage_of(&a, "attention_keys", COLUMNS);
-  if (a.tiles && args->grad_value) call.stages[stage++] = stage_of(&a, "attention_values", COLUMNS);
-  if (!a.tiles && (args->grad_key || args->grad_value))
-    call.stages[stage++] = stage_of(&a, "attention_columns", COLUMNS);
-  if (args->grad_attn_bias)
-    call.stages[stage++] = (ocl_stage){.entry = "attention_bias", .units = ocl_elements(args->grad_attn_bias)};
-  for (int s = 0; s < stage; s++) {
-    for (int i = 0; i < PLACES; i++) call.stages[s].places[i] = i == DELTA ? delta : ocl_place_of(places[i]);
+  for (int s = 0; s < OCL_DIRECT_STAGES; s++) {
+    for (int i = 0; i < BACKWARD_PLACES; i++) call->stages[s].places[i] = i == DELTA ? delta : ocl_place_of(places[i]);
   }
-  return ocl_direct_run(exec, &call);
+  return GRAFT_OK;
+}
+
+graft_status ocl_op_scaled_dot_product_fused_attention_overrideable_backward(const graft_exec *exec,
+                                                                             const backward_args *args) {
+  attention a;
+  ocl_direct call;
+  if (!read_backward(exec, args, false, &a, &call)) return GRAFT_UNIMPLEMENTED;
+  const graft_status status = place_backward(exec, args, &a, &call);
+  return status == GRAFT_OK ? ocl_direct_run(exec, &call) : status;
+}
+
+graft_status ocl_attention_make_placed(const graft_exec *exec, const backward_args *args, ocl_direct_kernels **made) {
+  attention a;
+  ocl_direct call;
+  if (!read_backward(exec, args, true, &a, &call)) return GRAFT_UNIMPLEMENTED;
+  return ocl_direct_make(exec->device, &call, made);
+}
+
+graft_status ocl_attention_run_placed(const graft_exec *exec, const backward_args *args, ocl_direct_kernels *made) {
+  attention a;
+  ocl_direct call;
+  if (!read_backward(exec, args, true, &a, &call)) return GRAFT_UNIMPLEMENTED;
+  const graft_status status = place_backward(exec, args, &a, &call);
+  return status == GRAFT_OK ? ocl_direct_run_made(exec, &call, made) : status;
 }
 
 #define LAYOUTS (GRAFT_CAP_UNALIGNED | GRAFT_CAP_STRIDED | GRAFT_CAP_EXPANDED | GRAFT_CAP_EMPTY)

@@ -117,10 +117,17 @@ static void scale_row(VECTOR *to, CT factor, int width) {
   for (int i = 0; i < VECTORS(width); i++) to[i] *= factor;
 }
 
+/* ADDS_ZERO: gradients are taken for parts of a sum (placed.h), where -0 becomes 0. */
+#ifdef ADDS_ZERO
+#define WRITTEN(x) ((x) + (CT)0)
+#else
+#define WRITTEN(x) (x)
+#endif
+
 static void write_row(__global RAW(D) *to, const VECTOR *from, CT divisor, int width, long stride) {
   const CT *lanes = (const CT *)from;
   EACH_ELEMENT
-  for (int e = 0; e < width; e++) PUT(to + ELEMENT(e, stride), lanes[e] / divisor);
+  for (int e = 0; e < width; e++) PUT(to + ELEMENT(e, stride), WRITTEN(lanes[e] / divisor));
 }
 
 #if BLOCK % 16 == 0
@@ -144,7 +151,8 @@ static void read_lanes(VECTOR (*to)[LANES], __global const RAW(D) *from, long ro
 }
 static void write_lanes(__global RAW(D) *to, long row, long step, VECTOR (*from)[LANES], CT factor, int width, int count) {
   for (int r = 0; r < count; r++) {
-    for (int e = 0; e < width; e++) PUT(to + r * row + ELEMENT(e, step), ((CT *)from)[e * BLOCK + r] * factor);
+    for (int e = 0; e < width; e++)
+      PUT(to + r * row + ELEMENT(e, step), WRITTEN(((CT *)from)[e * BLOCK + r] * factor));
   }
 }
 static void clear_lanes(VECTOR (*to)[LANES], int width) {

@@ -1,9 +1,12 @@
 /* See direct.h. */
 #include "kernels/core/direct.h"
 
-typedef struct memo {
+#include <stdlib.h>
+
+struct ocl_direct_kernels {
   ocl_kernel kernels[OCL_DIRECT_STAGES];
-} memo;
+};
+typedef ocl_direct_kernels memo;
 
 int64_t ocl_direct_number(graft_dtype dtype, double value) {
   ocl_value bits = {.i64 = 0};
@@ -72,9 +75,23 @@ static graft_status launch(const graft_exec *exec, ocl_kernel *kernel, const ocl
 
 graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call) {
   memo *memo;
-  cl_mem faults = NULL;
   graft_status status = ocl_memo_get(exec, &memo_type, call, &memo);
-  if (status == GRAFT_OK && call->reports) status = ocl_stream_faults(exec->stream, &faults);
+  return status == GRAFT_OK ? ocl_direct_run_made(exec, call, memo) : status;
+}
+
+graft_status ocl_direct_make(graft_device *device, const ocl_direct *call, ocl_direct_kernels **made) {
+  *made = calloc(1, sizeof **made);
+  return *made ? prepare_all(*made, device, call) : GRAFT_OUT_OF_MEMORY;
+}
+
+void ocl_direct_destroy(ocl_direct_kernels *made) {
+  for (int i = 0; made && i < OCL_DIRECT_STAGES; i++) ocl_kernel_destroy(&made->kernels[i]);
+  free(made);
+}
+
+graft_status ocl_direct_run_made(const graft_exec *exec, const ocl_direct *call, ocl_direct_kernels *memo) {
+  cl_mem faults = NULL;
+  graft_status status = call->reports ? ocl_stream_faults(exec->stream, &faults) : GRAFT_OK;
   for (int i = 0; i < OCL_DIRECT_STAGES && status == GRAFT_OK; i++) {
     if (call->stages[i].units) status = launch(exec, &memo->kernels[i], call, &call->stages[i], &faults);
   }

@@ -38,6 +38,12 @@ static inline unsigned ocl_direct_lanes(const graft_device *device) {
 
 graft_status ocl_direct_run(const graft_exec *exec, const ocl_direct *call);
 
+/* The same for a group of calls, which keeps its kernels itself: made of a call without places, and run with them. */
+typedef struct ocl_direct_kernels ocl_direct_kernels;
+graft_status ocl_direct_make(graft_device *device, const ocl_direct *call, ocl_direct_kernels **made);
+graft_status ocl_direct_run_made(const graft_exec *exec, const ocl_direct *call, ocl_direct_kernels *made);
+void ocl_direct_destroy(ocl_direct_kernels *made);
+
 /* A number of the compute type among `numbers`, where kernels read it as NUMBER(i): one in the head would be a program
  * for each value. */
 int64_t ocl_direct_number(graft_dtype dtype, double value);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/attention/placed.h"
 #include "kernels/loss/classes.h"
 #include "kernels/optimizer/chain.h"
 
@@ -28,7 +29,8 @@ typedef struct last_pass {
 
 struct graft_executable {
   ocl_chain *chain;     /* calls on lists, */
-  ocl_classes *classes; /* or a cross entropy or its gradient; NULL both: all others */
+  ocl_classes *classes; /* or a cross entropy or its gradient, */
+  ocl_placed *placed;   /* or a gradient of attention; NULL all: all others */
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
   int nlasts;
@@ -433,6 +435,7 @@ static graft_status make_followed(compiling *c) {
 graft_status ocl_fused_destroy(graft_executable *executable) {
   ocl_chain_destroy(executable->chain);
   ocl_classes_destroy(executable->classes);
+  ocl_placed_destroy(executable->placed);
   ocl_followed_destroy(&executable->followed);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
@@ -476,6 +479,17 @@ static graft_status compile_classes(const graft_exec *exec, const graft_graph_gr
   if (!made) return ocl_classes_destroy(classes), GRAFT_OUT_OF_MEMORY;
   made->classes = classes;
   say_in_place(compiled, ocl_classes_in_place(classes));
+  return hand_over(made, GRAFT_OK, compiled);
+}
+
+static graft_status compile_placed(const graft_exec *exec, const graft_graph_group *group,
+                                   graft_graph_compiled *compiled) {
+  ocl_placed *placed;
+  graft_status status = ocl_placed_compile(exec, group, &placed);
+  if (status != GRAFT_OK) return status;
+  graft_executable *made = calloc(1, sizeof *made);
+  if (!made) return ocl_placed_destroy(placed), GRAFT_OUT_OF_MEMORY;
+  made->placed = placed;
   return hand_over(made, GRAFT_OK, compiled);
 }
 
@@ -525,6 +539,7 @@ static graft_status compile_fused(const graft_exec *exec, const graft_graph_grou
 /* Columns of calls on single tensors are a chain, too. */
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
   graft_status status = compile_classes(exec, group, compiled);
+  if (status == GRAFT_UNIMPLEMENTED) status = compile_placed(exec, group, compiled);
   if (status == GRAFT_UNIMPLEMENTED && !has_lists(exec, group)) status = compile_fused(exec, group, compiled);
   return status == GRAFT_UNIMPLEMENTED ? compile_chain(exec, group, compiled) : status;
 }
@@ -574,6 +589,7 @@ graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const gr
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
   if (e->chain) return ocl_chain_run(exec, e->chain, args);
   if (e->classes) return ocl_classes_run(exec, e->classes, args);
+  if (e->placed) return ocl_placed_run(exec, e->placed, args);
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
   const ocl_argument given = {sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};

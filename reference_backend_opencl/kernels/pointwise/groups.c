@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/attention/placed.h"
 #include "kernels/loss/classes.h"
 #include "kernels/optimizer/chain.h"
 #include "kernels/optimizer/columns.h"
@@ -192,6 +193,15 @@ static uint32_t last_behind(const grouping *g, uint32_t n) {
   return last;
 }
 
+static void pair_up(grouping *g, const uint32_t *members, uint32_t count, uint32_t last) {
+  for (uint32_t i = 0; i < count; i++) {
+    candidate *c = &g->nodes[members[i]];
+    c->fits = true;
+    c->pair = members[i] == last ? 0 : 1 + last;
+    c->joins_pair = members[i] == last;
+  }
+}
+
 /* A cross entropy or its gradient: two calls, or three whose first one gives to both others. */
 static void find_together(grouping *g, const graft_exec *exec, uint32_t first) {
   const graft_graph_node *nodes[OCL_CLASSES_CALLS] = {g->nodes[first].node};
@@ -206,16 +216,39 @@ static void find_together(grouping *g, const graft_exec *exec, uint32_t first) {
   for (int i = 0; i + 1 < count && alone; i++) alone = gives_to_alone(g, members[i], members, count);
   for (int i = 1; i < count; i++) nodes[i] = g->nodes[members[i]].node;
   if (!alone || !ocl_classes_match(exec, nodes, (uint32_t)count)) return;
-  for (int i = 0; i < count; i++) {
-    candidate *c = &g->nodes[members[i]];
-    c->fits = true;
-    c->pair = i + 1 < count ? 1 + last : 0;
-    c->joins_pair = i + 1 == count;
+  pair_up(g, members, (uint32_t)count, last);
+}
+
+/* Whether a node waits for others than these. */
+static bool waits_for_others(const grouping *g, uint32_t n, const uint32_t *members, uint32_t count) {
+  uint32_t own = 0;
+  for (uint32_t k = 0; k < count; k++) {
+    for (size_t i = g->nodes[members[k]].follows; i != NO_EDGE; i = g->edges[i].next) own += g->edges[i].late == n;
   }
+  return g->nodes[n].waits > own;
+}
+
+/* A call of several results, and another one behind each of them, which nobody else takes. */
+static void find_placed(grouping *g, const graft_exec *exec, uint32_t first) {
+  const candidate *c = &g->nodes[first];
+  const graft_graph_node *nodes[OCL_PLACED_CALLS] = {c->node};
+  uint32_t members[OCL_PLACED_CALLS] = {first}, count = 1;
+  if (c->fits || share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) return;
+  for (size_t i = c->follows; i != NO_EDGE; i = g->edges[i].next) {
+    if (count == OCL_PLACED_CALLS || g->nodes[g->edges[i].late].column) return;
+    nodes[count] = g->nodes[g->edges[i].late].node;
+    members[count++] = g->edges[i].late;
+  }
+  bool ready = true;
+  for (uint32_t k = 1; k < count && ready; k++) ready = !waits_for_others(g, members[k], members, count);
+  if (ready && ocl_placed_match(exec, nodes, count)) pair_up(g, members, count, last_behind(g, first));
 }
 
 static void find_pairs(grouping *g, const graft_exec *exec) {
-  for (uint32_t n = 0; n < g->graph->node_count; n++) find_together(g, exec, n);
+  for (uint32_t n = 0; n < g->graph->node_count; n++) {
+    find_together(g, exec, n);
+    find_placed(g, exec, n);
+  }
 }
 
 static bool join_pair(grouping *g, uint32_t n) {
