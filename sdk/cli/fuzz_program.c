@@ -217,12 +217,13 @@ static graft_status do_gradient(doing *d, uint32_t op, graft_tensor **out) {
   return status;
 }
 
-/* The gradient of the norm of rows, and an op of that and of another one. */
+/* The gradient of the norm of rows, and an op of that and of another one. Not where sizes are open: the norm is told
+ * how long a row is. */
 static graft_status do_norm_gradient(doing *d, uint32_t op, graft_tensor **out) {
   static const uint8_t wanted[] = {1, 1, 1};
   graft_tensor *norm[3] = {NULL}, *made[3] = {NULL};
   const graft_tensor *in = d->operands[0];
-  if (in->ndim == 0) return GRAFT_INVALID_ARGUMENT;
+  if (in->ndim == 0 || d->open) return GRAFT_INVALID_ARGUMENT;
   const graft_value input = graft_value_tensor(d->operands[0]), none = graft_value_tensor(NULL);
   const graft_value shape = graft_value_ints(&in->sizes[in->ndim - 1], 1);
   const graft_value args[] = {input, shape, none, none, graft_value_float(0.25)};
