@@ -48,4 +48,5 @@ def test_wheel_under_any_umask(tmp_path):
         assert library.stat().st_mode & 0o022 == 0o022 & ~umask, "pip follows the umask no more: this tests nothing"
         process = run([sys.executable, "-c", USE], umask, PYTHONPATH=site)
         assert process.stdout.splitlines() == [str(site / "torch_graft/__init__.py"), "opencl:0"], process.stderr
-        assert process.stderr == ""
+        said = [line for line in process.stderr.splitlines() if "compiling kernels" not in line]  # where that takes a second
+        assert said == []
