@@ -12,18 +12,13 @@ enum { READS = 9 };
 
 typedef graft_args_scaled_dot_product_fused_attention_overrideable_backward gradient_args;
 
-struct ocl_placed {
+typedef struct placed {
   ocl_direct_kernels *kernels;
   gradient_args args; /* without descriptors */
   double scale;
   int inputs[READS]; /* which of the group's inputs; -1: absent */
   int outputs[OCL_PLACED_RESULTS];
-};
-
-static const void *args_of(const graft_exec *exec, const graft_graph_node *node, uint32_t id) {
-  ocl_call call;
-  return node->args && ocl_call_of(exec, node->args, &call) == GRAFT_OK && call.op->id == id ? call.args : NULL;
-}
+} placed;
 
 /* Where args have what they read, and what they write. */
 static void read_places(gradient_args *args, const graft_tensor_desc **reads[READS],
@@ -41,7 +36,8 @@ static void read_places(gradient_args *args, const graft_tensor_desc **reads[REA
 
 /* One of f32 or f64, whose results are not rounded before zero is added, and no gradient of a mask. */
 static bool read_gradient(const graft_exec *exec, const graft_graph_node *node, gradient_args *args) {
-  const gradient_args *from = args_of(exec, node, OCL_ID_scaled_dot_product_fused_attention_overrideable_backward);
+  const gradient_args *from =
+      ocl_node_args(exec, node, NULL, OCL_ID_scaled_dot_product_fused_attention_overrideable_backward);
   if (!exec->device->is_cpu || !from || from->grad_attn_bias) return false;
   const graft_dtype dtype = from->query->dl.dtype;
   *args = *from;
@@ -58,7 +54,7 @@ static bool is_zero(const graft_tensor_desc *desc) {
 /* The result that the call adds zero to, in its own shape and dtype; -1: none. */
 static int read_addition(const graft_exec *exec, const graft_graph_node *node, gradient_args *args,
                          const graft_tensor_desc **to) {
-  const graft_args_add_Tensor *add = args_of(exec, node, OCL_ID_add_Tensor);
+  const graft_args_add_Tensor *add = ocl_node_args(exec, node, NULL, OCL_ID_add_Tensor);
   const graft_tensor_desc **reads[READS], **results[OCL_PLACED_RESULTS];
   if (!add || !is_zero(add->other) || (add->alpha && ocl_real_of_scalar(add->alpha, 1) != 1)) return -1;
   read_places(args, reads, results);
@@ -144,21 +140,15 @@ bool ocl_placed_match(const graft_exec *exec, const graft_graph_node *const *nod
 
 /* ---- an executable ---- */
 
-static int place_of(const graft_tensor_desc *const *list, uint32_t count, const graft_tensor_desc *desc) {
-  int i = (int)count - 1;
-  while (i >= 0 && list[i] != desc) i--;
-  return i;
-}
-
-graft_status ocl_placed_compile(const graft_exec *exec, const graft_graph_group *group, ocl_placed **made) {
-  ocl_placed placed = {.scale = 0};
+static graft_status compile(const graft_exec *exec, const graft_graph_group *group, void **result) {
+  placed placed = {.scale = 0};
   const graft_tensor_desc **reads[READS], **results[OCL_PLACED_RESULTS];
   if (!read_calls(exec, group->nodes, group->node_count, &placed.args)) return GRAFT_UNIMPLEMENTED;
   read_places(&placed.args, reads, results);
   uint32_t seen = 0;
-  for (int i = 0; i < READS; i++) placed.inputs[i] = place_of(group->inputs, group->input_count, *reads[i]);
+  for (int i = 0; i < READS; i++) placed.inputs[i] = ocl_group_place(group->inputs, group->input_count, *reads[i]);
   for (int i = 0; i < OCL_PLACED_RESULTS; i++) {
-    placed.outputs[i] = *results[i] ? place_of(group->outputs, group->output_count, *results[i]) : -1;
+    placed.outputs[i] = *results[i] ? ocl_group_place(group->outputs, group->output_count, *results[i]) : -1;
     if (*results[i] && placed.outputs[i] < 0) return GRAFT_UNIMPLEMENTED;
     seen += placed.outputs[i] >= 0;
   }
@@ -167,15 +157,18 @@ graft_status ocl_placed_compile(const graft_exec *exec, const graft_graph_group 
   }
   if (seen != group->output_count) return GRAFT_UNIMPLEMENTED;
   if (placed.args.scale) placed.scale = *placed.args.scale;
-  *made = malloc(sizeof **made);
-  if (!*made) return GRAFT_OUT_OF_MEMORY;
-  **made = placed;
-  const graft_status status = ocl_attention_make_placed(exec, &placed.args, &(*made)->kernels);
-  if (status != GRAFT_OK) ocl_placed_destroy(*made);
-  return status;
+  const graft_status status = ocl_attention_make_placed(exec, &placed.args, &placed.kernels);
+  void *made = status == GRAFT_OK ? malloc(sizeof placed) : NULL;
+  if (!made) {
+    ocl_direct_destroy(placed.kernels);
+    return status == GRAFT_OK ? GRAFT_OUT_OF_MEMORY : status;
+  }
+  *result = memcpy(made, &placed, sizeof placed);
+  return GRAFT_OK;
 }
 
-graft_status ocl_placed_run(const graft_exec *exec, ocl_placed *placed, const graft_graph_run_args *args) {
+static graft_status run(const graft_exec *exec, void *made, const graft_graph_run_args *args) {
+  placed *placed = made;
   gradient_args call = placed->args;
   const graft_tensor_desc **reads[READS], **results[OCL_PLACED_RESULTS];
   read_places(&call, reads, results);
@@ -186,7 +179,10 @@ graft_status ocl_placed_run(const graft_exec *exec, ocl_placed *placed, const gr
   return ocl_attention_run_placed(exec, &call, placed->kernels);
 }
 
-void ocl_placed_destroy(ocl_placed *placed) {
-  if (placed) ocl_direct_destroy(placed->kernels);
+static void destroy(void *made) {
+  placed *placed = made;
+  ocl_direct_destroy(placed->kernels);
   free(placed);
 }
+
+const ocl_group_kind ocl_placed_kind = {.compile = compile, .run = run, .destroy = destroy};

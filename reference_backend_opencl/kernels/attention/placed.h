@@ -4,8 +4,7 @@
 #ifndef OCL_PLACED_H
 #define OCL_PLACED_H
 
-#include "graft/abi/graph.h"
-#include "runtime/ocl.h"
+#include "kernels/core/grouped.h"
 
 enum { OCL_PLACED_RESULTS = 3, OCL_PLACED_CALLS = 1 + OCL_PLACED_RESULTS };
 
@@ -13,10 +12,6 @@ enum { OCL_PLACED_RESULTS = 3, OCL_PLACED_CALLS = 1 + OCL_PLACED_RESULTS };
  * CPU. That nobody else sees these results the groups see to. */
 bool ocl_placed_match(const graft_exec *exec, const graft_graph_node *const *nodes, uint32_t count);
 
-typedef struct ocl_placed ocl_placed;
-/* UNIMPLEMENTED: the group is no such calls. */
-graft_status ocl_placed_compile(const graft_exec *exec, const graft_graph_group *group, ocl_placed **made);
-graft_status ocl_placed_run(const graft_exec *exec, ocl_placed *placed, const graft_graph_run_args *args);
-void ocl_placed_destroy(ocl_placed *placed);
+extern const ocl_group_kind ocl_placed_kind;
 
 #endif

@@ -14,13 +14,13 @@
 enum { GRAD, TOTAL, TARGET, WEIGHT, VALUES, READS };
 enum { LOSS, ALL_WEIGHTS, WRITES };
 
-struct ocl_classes {
+typedef struct classes {
   ocl_kernel kernel, sum; /* sum: of a loss, of what the kernel took from each row */
   int inputs[READS];      /* which of the group's inputs; -1: absent */
   int outputs[WRITES];    /* likewise */
   bool is_loss;
   uint64_t taken_bytes; /* what the kernel took from all rows, in temporary memory */
-};
+} classes;
 
 /* The calls, NULL where there is none, and what they read and write in memory. */
 typedef struct calls {
@@ -32,19 +32,13 @@ typedef struct calls {
   int64_t reduction, ignored;
 } calls;
 
-static const void *args_of(const graft_exec *exec, const graft_graph_node *node, ocl_slot slot, uint32_t id) {
-  ocl_call call;
-  if (!node->args || ocl_call_of(exec, node->args, &call) != GRAFT_OK || call.op->id != id) return NULL;
-  return !slot || call.op->slot == slot ? call.args : NULL;
-}
-
 /* ---- what they are ---- */
 
 static bool read_call(const graft_exec *exec, const graft_graph_node *node, calls *c) {
-  const void *logarithm = args_of(exec, node, NULL, OCL_ID_log_softmax),
-             *loss = args_of(exec, node, (ocl_slot)(void *)ocl_op_nll_loss_forward, OCL_ID_nll_loss_forward),
-             *slope = args_of(exec, node, (ocl_slot)(void *)ocl_op_nll_loss_backward, OCL_ID_nll_loss_backward),
-             *gradient = args_of(exec, node, NULL, OCL_ID_log_softmax_backward_data);
+  const void *logarithm = ocl_node_args(exec, node, NULL, OCL_ID_log_softmax),
+             *loss = ocl_node_args(exec, node, (ocl_slot)(void *)ocl_op_nll_loss_forward, OCL_ID_nll_loss_forward),
+             *slope = ocl_node_args(exec, node, (ocl_slot)(void *)ocl_op_nll_loss_backward, OCL_ID_nll_loss_backward),
+             *gradient = ocl_node_args(exec, node, NULL, OCL_ID_log_softmax_backward_data);
   if (logarithm) c->logarithm = logarithm;
   if (loss) c->loss = loss;
   if (slope) c->slope = slope;
@@ -165,7 +159,7 @@ static void write_head(ocl_text *head, const graft_device *device, const calls *
 /* As wide as softmax.c makes the gradient alone, which some drivers' exp has other bits for. */
 enum { SOFTMAX_ARRAYS = 2 };
 
-static graft_status make_rows(ocl_classes *made, graft_device *device, const calls *c) {
+static graft_status make_rows(classes *made, graft_device *device, const calls *c) {
   const graft_dl_tensor *values = &c->reads[VALUES]->dl;
   const ocl_dtype *compute = ocl_dtype_of(device, values->dtype == GRAFT_F64 ? GRAFT_F64 : GRAFT_F32);
   const int64_t classes = values->shape[values->ndim - 1], rows = ocl_elements(c->reads[VALUES]) / classes;
@@ -185,7 +179,7 @@ static graft_status make_rows(ocl_classes *made, graft_device *device, const cal
 }
 
 /* nll_sum, as likelihood.c makes it, of one value a row. */
-static graft_status make_sum(ocl_classes *made, graft_device *device, const calls *c) {
+static graft_status make_sum(classes *made, graft_device *device, const calls *c) {
   const int64_t classes = c->reads[VALUES]->dl.shape[1], rows = c->reads[VALUES]->dl.shape[0];
   const int64_t shape[] = {rows, classes, 1, c->ignored};
   ocl_lines lines = {.outer = 1, .size = 4096, .inner = 1};
@@ -201,25 +195,26 @@ static graft_status make_sum(ocl_classes *made, graft_device *device, const call
 
 /* ---- an executable ---- */
 
-static int place_of(const graft_tensor_desc *const *list, uint32_t count, const graft_tensor_desc *desc) {
-  int i = (int)count - 1;
-  while (i >= 0 && list[i] != desc) i--;
-  return i;
+static void destroy(void *made) {
+  classes *classes = made;
+  ocl_kernel_destroy(&classes->kernel);
+  ocl_kernel_destroy(&classes->sum);
+  free(classes);
 }
 
-graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group *group, ocl_classes **result) {
+static graft_status compile(const graft_exec *exec, const graft_graph_group *group, void **result) {
   calls c;
   if (group->node_count > OCL_CLASSES_CALLS || !read_calls(exec, group->nodes, group->node_count, &c) ||
       !fits(exec->device, &c)) {
     return GRAFT_UNIMPLEMENTED;
   }
-  ocl_classes *made = calloc(1, sizeof *made);
+  classes *made = calloc(1, sizeof *made);
   if (!made) return GRAFT_OUT_OF_MEMORY;
   made->is_loss = c.loss != NULL;
   uint32_t seen = 0;
-  for (int i = 0; i < READS; i++) made->inputs[i] = place_of(group->inputs, group->input_count, c.reads[i]);
+  for (int i = 0; i < READS; i++) made->inputs[i] = ocl_group_place(group->inputs, group->input_count, c.reads[i]);
   for (int w = 0; w < WRITES; w++) {
-    made->outputs[w] = c.writes[w] ? place_of(group->outputs, group->output_count, c.writes[w]) : -1;
+    made->outputs[w] = c.writes[w] ? ocl_group_place(group->outputs, group->output_count, c.writes[w]) : -1;
     seen += made->outputs[w] >= 0;
   }
   graft_status status = GRAFT_OK;
@@ -229,16 +224,17 @@ graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group
   if (status == GRAFT_OK)
     *result = made;
   else
-    ocl_classes_destroy(made);
+    destroy(made);
   return status;
 }
 
 /* What has an element for each of the result is read a vector at a time, before the result is written there. */
-uint64_t ocl_classes_in_place(const ocl_classes *classes) {
+static uint64_t in_place(const void *made) {
+  const classes *classes = made;
   return classes->is_loss ? 0 : UINT64_C(1) << classes->inputs[VALUES];
 }
 
-static graft_status run_loss(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args,
+static graft_status run_loss(const graft_exec *exec, classes *classes, const graft_graph_run_args *args,
                              const graft_tensor_desc *const *reads, cl_mem faults) {
   enum { TOTAL_BYTES = 64 }; /* for the sum of weights where nobody wants it, in front of what is taken */
   ocl_place scratch;
@@ -259,7 +255,8 @@ static graft_status run_loss(const graft_exec *exec, ocl_classes *classes, const
   return ocl_launch(&classes->sum, exec->stream, OCL_ALL(sum));
 }
 
-graft_status ocl_classes_run(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args) {
+static graft_status run(const graft_exec *exec, void *made, const graft_graph_run_args *args) {
+  classes *classes = made;
   const graft_tensor_desc *reads[READS];
   cl_mem faults;
   const graft_status status = ocl_stream_faults(exec->stream, &faults);
@@ -273,9 +270,4 @@ graft_status ocl_classes_run(const graft_exec *exec, ocl_classes *classes, const
   return ocl_launch(&classes->kernel, exec->stream, OCL_ALL(arguments));
 }
 
-void ocl_classes_destroy(ocl_classes *classes) {
-  if (!classes) return;
-  ocl_kernel_destroy(&classes->kernel);
-  ocl_kernel_destroy(&classes->sum);
-  free(classes);
-}
+const ocl_group_kind ocl_classes_kind = {.compile = compile, .in_place = in_place, .run = run, .destroy = destroy};

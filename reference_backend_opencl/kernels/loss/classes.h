@@ -4,8 +4,7 @@
 #ifndef OCL_CLASSES_H
 #define OCL_CLASSES_H
 
-#include "graft/abi/graph.h"
-#include "runtime/ocl.h"
+#include "kernels/core/grouped.h"
 
 enum { OCL_CLASSES_CALLS = 3 };
 
@@ -14,12 +13,6 @@ enum { OCL_CLASSES_CALLS = 3 };
  * groups see to. */
 bool ocl_classes_match(const graft_exec *exec, const graft_graph_node *const *nodes, uint32_t count);
 
-typedef struct ocl_classes ocl_classes;
-/* UNIMPLEMENTED: the group is no such calls. */
-graft_status ocl_classes_compile(const graft_exec *exec, const graft_graph_group *group, ocl_classes **made);
-/* As graft_graph_compiled has it. */
-uint64_t ocl_classes_in_place(const ocl_classes *classes);
-graft_status ocl_classes_run(const graft_exec *exec, ocl_classes *classes, const graft_graph_run_args *args);
-void ocl_classes_destroy(ocl_classes *classes);
+extern const ocl_group_kind ocl_classes_kind;
 
 #endif

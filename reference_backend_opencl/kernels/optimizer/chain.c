@@ -323,7 +323,17 @@ static graft_status make_call(ocl_chain *chain, const graft_device *device) {
   return writes ? ocl_lists_plan_fill(&chain->plan, device, call) : GRAFT_UNIMPLEMENTED;
 }
 
-graft_status ocl_chain_compile(const graft_exec *exec, const graft_graph_group *group, ocl_chain **compiled) {
+static void destroy(void *made) {
+  ocl_chain *chain = made;
+  if (!chain) return;
+  for (int p = 0; p < chain->nplaces; p++) free(chain->places[p].at);
+  ocl_columns_free(&chain->columns);
+  free(chain->functions);
+  ocl_lists_plan_release(&chain->plan);
+  free(chain);
+}
+
+static graft_status compile(const graft_exec *exec, const graft_graph_group *group, void **compiled) {
   linking *l = calloc(1, sizeof *l);
   ocl_chain *chain = calloc(1, sizeof *chain);
   graft_status status = l && chain ? GRAFT_OK : GRAFT_OUT_OF_MEMORY;
@@ -338,17 +348,8 @@ graft_status ocl_chain_compile(const graft_exec *exec, const graft_graph_group *
   if (status == GRAFT_OK)
     *compiled = chain;
   else
-    ocl_chain_destroy(chain);
+    destroy(chain);
   return status;
-}
-
-void ocl_chain_destroy(ocl_chain *chain) {
-  if (!chain) return;
-  for (int p = 0; p < chain->nplaces; p++) free(chain->places[p].at);
-  ocl_columns_free(&chain->columns);
-  free(chain->functions);
-  ocl_lists_plan_release(&chain->plan);
-  free(chain);
 }
 
 /* ---- its kernel ---- */
@@ -465,7 +466,8 @@ void ocl_chain_write(ocl_text *head, const ocl_chain *chain, const graft_device 
 
 /* ---- a run ---- */
 
-graft_status ocl_chain_run(const graft_exec *exec, const ocl_chain *chain, const graft_graph_run_args *args) {
+static graft_status run(const graft_exec *exec, void *made, const graft_graph_run_args *args) {
+  const ocl_chain *chain = made;
   ocl_lists call = chain->call;
   const uint32_t count = chain->count;
   const graft_tensor_desc **items = malloc((size_t)chain->nplaces * count * sizeof *items);
@@ -482,3 +484,5 @@ graft_status ocl_chain_run(const graft_exec *exec, const ocl_chain *chain, const
   free(items);
   return status;
 }
+
+const ocl_group_kind ocl_chain_kind = {.compile = compile, .run = run, .destroy = destroy};

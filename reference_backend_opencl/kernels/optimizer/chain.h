@@ -7,7 +7,7 @@
 #ifndef OCL_CHAIN_H
 #define OCL_CHAIN_H
 
-#include "graft/abi/graph.h"
+#include "kernels/core/grouped.h"
 #include "kernels/optimizer/lists.h"
 
 enum { OCL_CHAIN_CALLS = 48 };
@@ -28,9 +28,7 @@ int ocl_chain_operands(const ocl_lists *const *calls, int count,
 /* How many numbers of their own. */
 int ocl_chain_numbers(const ocl_lists *const *calls, int count);
 
-graft_status ocl_chain_compile(const graft_exec *exec, const graft_graph_group *group, ocl_chain **chain);
-graft_status ocl_chain_run(const graft_exec *exec, const ocl_chain *chain, const graft_graph_run_args *args);
-void ocl_chain_destroy(ocl_chain *chain);
+extern const ocl_group_kind ocl_chain_kind;
 
 /* For the kernels of lists: in front of all else, functions of the pointwise calls in it, if it has any. */
 bool ocl_chain_has_functions(const ocl_chain *chain);

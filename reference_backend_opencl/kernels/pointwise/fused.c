@@ -28,9 +28,8 @@ typedef struct last_pass {
 } last_pass;
 
 struct graft_executable {
-  ocl_chain *chain;     /* calls on lists, */
-  ocl_classes *classes; /* or a cross entropy or its gradient, */
-  ocl_placed *placed;   /* or a gradient of attention; NULL all: all others */
+  const ocl_group_kind *kind; /* of what another file made of the group; NULL: all below is this one's */
+  void *made;
   ocl_kernel kernel;
   last_pass lasts[OCL_FUSED_STAGES];
   int nlasts;
@@ -81,9 +80,7 @@ static void set_current(compiling *c, const graft_tensor_desc *desc, int value) 
 }
 
 static int input_of(const graft_graph_group *group, const graft_tensor_desc *desc) {
-  uint32_t i = 0;
-  while (i < group->input_count && group->inputs[i] != desc) i++;
-  return i < group->input_count ? (int)i : -1;
+  return ocl_group_place(group->inputs, group->input_count, desc);
 }
 
 /* The value that a call reads as `desc`: one of the group's own, or what the input `from` brings. */
@@ -433,9 +430,7 @@ static graft_status make_followed(compiling *c) {
 }
 
 graft_status ocl_fused_destroy(graft_executable *executable) {
-  ocl_chain_destroy(executable->chain);
-  ocl_classes_destroy(executable->classes);
-  ocl_placed_destroy(executable->placed);
+  if (executable->kind) executable->kind->destroy(executable->made);
   ocl_followed_destroy(&executable->followed);
   ocl_kernel_destroy(&executable->kernel);
   for (int i = 0; i < executable->nlasts; i++) ocl_kernel_destroy(&executable->lasts[i].kernel);
@@ -451,46 +446,24 @@ static bool has_lists(const graft_exec *exec, const graft_graph_group *group) {
   return has;
 }
 
-/* Takes an executable of which another file has made all there is, where that went well. */
-static graft_status hand_over(graft_executable *made, graft_status status, graft_graph_compiled *compiled) {
-  if (status != GRAFT_OK) return free(made), status;
-  compiled->executable = made;
-  compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
-  return GRAFT_OK;
-}
-
-static graft_status compile_chain(const graft_exec *exec, const graft_graph_group *group,
-                                  graft_graph_compiled *compiled) {
-  graft_executable *made = calloc(1, sizeof *made);
-  return hand_over(made, made ? ocl_chain_compile(exec, group, &made->chain) : GRAFT_OUT_OF_MEMORY, compiled);
-}
-
 /* An older host has not asked. */
 static void say_in_place(graft_graph_compiled *compiled, uint64_t in_place) {
   if (compiled->struct_size >= GRAFT_SIZE_TO(graft_graph_compiled, in_place)) compiled->in_place = in_place;
 }
 
-static graft_status compile_classes(const graft_exec *exec, const graft_graph_group *group,
-                                    graft_graph_compiled *compiled) {
-  ocl_classes *classes;
-  graft_status status = ocl_classes_compile(exec, group, &classes);
+static graft_status compile_as(const ocl_group_kind *kind, const graft_exec *exec, const graft_graph_group *group,
+                               graft_graph_compiled *compiled) {
+  void *made;
+  const graft_status status = kind->compile(exec, group, &made);
   if (status != GRAFT_OK) return status;
-  graft_executable *made = calloc(1, sizeof *made);
-  if (!made) return ocl_classes_destroy(classes), GRAFT_OUT_OF_MEMORY;
-  made->classes = classes;
-  say_in_place(compiled, ocl_classes_in_place(classes));
-  return hand_over(made, GRAFT_OK, compiled);
-}
-
-static graft_status compile_placed(const graft_exec *exec, const graft_graph_group *group,
-                                   graft_graph_compiled *compiled) {
-  ocl_placed *placed;
-  graft_status status = ocl_placed_compile(exec, group, &placed);
-  if (status != GRAFT_OK) return status;
-  graft_executable *made = calloc(1, sizeof *made);
-  if (!made) return ocl_placed_destroy(placed), GRAFT_OUT_OF_MEMORY;
-  made->placed = placed;
-  return hand_over(made, GRAFT_OK, compiled);
+  graft_executable *executable = calloc(1, sizeof *executable);
+  if (!executable) return kind->destroy(made), GRAFT_OUT_OF_MEMORY;
+  executable->kind = kind;
+  executable->made = made;
+  compiled->executable = executable;
+  compiled->flags = GRAFT_EXECUTABLE_UNALIGNED;
+  if (kind->in_place) say_in_place(compiled, kind->in_place(made));
+  return GRAFT_OK;
 }
 
 /* Inputs that an output may lie over. A work-item has read all that it needs of a vector before it writes there; of a
@@ -538,10 +511,10 @@ static graft_status compile_fused(const graft_exec *exec, const graft_graph_grou
 
 /* Columns of calls on single tensors are a chain, too. */
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
-  graft_status status = compile_classes(exec, group, compiled);
-  if (status == GRAFT_UNIMPLEMENTED) status = compile_placed(exec, group, compiled);
+  graft_status status = compile_as(&ocl_classes_kind, exec, group, compiled);
+  if (status == GRAFT_UNIMPLEMENTED) status = compile_as(&ocl_placed_kind, exec, group, compiled);
   if (status == GRAFT_UNIMPLEMENTED && !has_lists(exec, group)) status = compile_fused(exec, group, compiled);
-  return status == GRAFT_UNIMPLEMENTED ? compile_chain(exec, group, compiled) : status;
+  return status == GRAFT_UNIMPLEMENTED ? compile_as(&ocl_chain_kind, exec, group, compiled) : status;
 }
 
 /* ---- a run ---- */
@@ -587,9 +560,7 @@ static graft_status run_last(const graft_exec *exec, graft_executable *e, int nu
 graft_status ocl_fused_run(const graft_exec *exec, graft_executable *e, const graft_graph_run_args *args) {
   ocl_argument arguments[2 * OCL_FUSED_TENSORS + 3];
   int64_t numbers[OCL_FUSED_NUMBERS] = {0};
-  if (e->chain) return ocl_chain_run(exec, e->chain, args);
-  if (e->classes) return ocl_classes_run(exec, e->classes, args);
-  if (e->placed) return ocl_placed_run(exec, e->placed, args);
+  if (e->kind) return e->kind->run(exec, e->made, args);
   graft_status status = fill_numbers(exec, e, args, numbers);
   if (status != GRAFT_OK) return status;
   const ocl_argument given = {sizeof *numbers * (size_t)(e->nnumbers ? e->nnumbers : 1), numbers};

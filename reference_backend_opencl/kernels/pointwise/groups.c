@@ -427,7 +427,7 @@ static bool may_follow(const grouping *g, const candidate *c) {
 
 /* ---- a group of calls on lists ---- */
 
-/* By its first tensor: of a list in which others are seen, ocl_chain_compile makes nothing. */
+/* By its first tensor: of a list in which others are seen, ocl_chain_kind makes nothing. */
 static bool is_inside(const void *context, int member, const graft_tensor_desc *desc) {
   const grouping *g = context;
   return !is_seen(g, desc) && !is_read_outside(g, together(g, g->members[member], 0), desc);
