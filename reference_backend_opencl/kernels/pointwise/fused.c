@@ -266,10 +266,9 @@ static graft_status take_outputs(compiling *c) {
 static graft_status take_product(compiling *c, const ocl_fused_op *op) {
   ocl_followed *f = &c->made->followed;
   const graft_tensor_desc *const factors[OCL_FOLLOWED_READS] = {op->product.a, op->product.b, op->product.addend};
-  const graft_tensor_desc *const *reads = op->slopes ? op->gradient.reads : factors;
+  const graft_tensor_desc *const *reads = op->gradient.out ? op->gradient.reads : factors;
   f->call = op->product;
   f->convolves = op->convolution;
-  f->is_gradient = op->slopes;
   f->slopes = op->gradient;
   for (int i = 0; i < OCL_FOLLOWED_SUMS; i++) f->sums[i] = -1;
   for (int i = 0; i < OCL_FOLLOWED_READS; i++) {

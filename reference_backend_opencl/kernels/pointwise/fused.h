@@ -73,8 +73,7 @@ typedef struct ocl_fused_op {
                                    gradient of a layer norm, which they may follow likewise */
   ocl_product_call product;     /* of a convolution: input, weight, bias and result */
   const graft_args_convolution *convolution; /* else NULL */
-  bool slopes;                               /* the gradient of a layer norm: */
-  ocl_norm_gradient_call gradient;
+  ocl_norm_gradient_call gradient;           /* of a layer norm; without a result: none */
   bool normalizes; /* by statistics that are given: its operands behind the first are `spread` over the places of
                       channels */
   const graft_tensor_desc *of_channels[OCL_NORM_OF_CHANNELS];

@@ -72,7 +72,7 @@ static graft_status make_convolution(ocl_followed *f, const ocl_fused_kernel *k,
 
 bool ocl_followed_take_sum(ocl_followed *f, const graft_tensor_desc *output, int number) {
   bool is = false;
-  for (int i = 0; i < OCL_FOLLOWED_SUMS && f->is_gradient && !is; i++) {
+  for (int i = 0; i < OCL_FOLLOWED_SUMS && f->slopes.out && !is; i++) {
     is = f->slopes.sums[i] == output;
     if (is) f->sums[i] = number;
   }
@@ -103,7 +103,7 @@ graft_status ocl_followed_make(ocl_followed *f, const graft_exec *exec, ocl_fuse
   f->space_bytes = 3 * (size_t)k->geometry.operands * sizeof *f->space;
   graft_status status = GRAFT_OUT_OF_MEMORY;
   if (!text.failed)
-    status = f->is_gradient ? make_gradient(f, k, exec->device, output, &text)
+    status = f->slopes.out  ? make_gradient(f, k, exec->device, output, &text)
              : f->convolves ? make_convolution(f, k, exec->device, output, &text)
                             : make_product(f, exec, output, &text);
   ocl_text_free(&text);

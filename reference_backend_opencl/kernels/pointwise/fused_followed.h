@@ -13,8 +13,7 @@ typedef struct ocl_followed {
   ocl_forward *convolution;
   ocl_norm_gradient *gradient; /* one of the three, or none */
   ocl_product_call call;
-  ocl_norm_gradient_call slopes; /* of the gradient */
-  bool is_gradient;
+  ocl_norm_gradient_call slopes;           /* of the gradient; without a result: it is none */
   const graft_args_convolution *convolves; /* while it is made; NULL: a product */
   int inputs[OCL_FOLLOWED_READS];          /* which of the group's inputs they are; -1: none */
   int sums[OCL_FOLLOWED_SUMS];             /* which of its outputs; -1: nobody sees it */

@@ -432,14 +432,15 @@ static bool read_convolution(const graft_exec *exec, const ocl_call *call, ocl_f
 
 /* Likewise. */
 static bool read_norm_gradient(const ocl_call *call, ocl_fused_op *op) {
-  ocl_norm_gradient_call *g = &op->gradient;
-  if (!ocl_norm_read_gradient(call, g)) return false;
+  ocl_norm_gradient_call g;
+  if (!ocl_norm_read_gradient(call, &g)) return false;
   for (int i = 0; i < OCL_NORM_GRADIENT_READS; i++) {
-    if (g->reads[i] && ocl_is_value(g->reads[i])) return false;
+    if (g.reads[i] && ocl_is_value(g.reads[i])) return false;
   }
-  op->multiplies = op->slopes = true;
-  op->product.out = g->out;
-  op->space = (ocl_fused_space){.ndim = 3, .product = true, .shape = {1, g->norm.lines.outer, g->norm.lines.size}};
+  op->gradient = g;
+  op->multiplies = true;
+  op->product.out = g.out;
+  op->space = (ocl_fused_space){.ndim = 3, .product = true, .shape = {1, g.norm.lines.outer, g.norm.lines.size}};
   return true;
 }
 
