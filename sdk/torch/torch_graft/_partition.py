@@ -125,10 +125,9 @@ def _keep_copies_of_what_is_written(forward, first_kept):
     graph = forward.graph
     written = {node.args[0] for node in graph.find_nodes(op="call_function", target=aten.copy_.default)}
     given = graph.output_node()
-    kept = {value for value in given.args[0][first_kept:] if _memory_of(value) in written}
-    copies = {value: _copied(graph, value) for value in kept}
-    given.args = ([*given.args[0][:first_kept], *(copies.get(value, value) for value in given.args[0][first_kept:])],)
-    if copies:
+    results, kept = given.args[0][:first_kept], given.args[0][first_kept:]
+    given.args = ([*results, *(_copied(graph, value) if _memory_of(value) in written else value for value in kept)],)
+    if written:
         forward.recompile()
 
 
