@@ -15,10 +15,20 @@ bool ocl_product_read(const ocl_call *call, ocl_product_call *p) {
     *p = (ocl_product_call){.a = args->self, .b = args->mat2, .out = args->out};
   } else if (slot == (ocl_slot)ocl_op_addmm) {
     const graft_args_addmm *args = call->args;
-    *p = (ocl_product_call){args->mat1, args->mat2, args->out, args->self, args->alpha, args->beta, false};
+    *p = (ocl_product_call){.a = args->mat1,
+                            .b = args->mat2,
+                            .out = args->out,
+                            .addend = args->self,
+                            .alpha = args->alpha,
+                            .beta = args->beta};
   } else if (slot == (ocl_slot)ocl_op_baddbmm) {
     const graft_args_baddbmm *args = call->args;
-    *p = (ocl_product_call){args->batch1, args->batch2, args->out, args->self, args->alpha, args->beta, false};
+    *p = (ocl_product_call){.a = args->batch1,
+                            .b = args->batch2,
+                            .out = args->out,
+                            .addend = args->self,
+                            .alpha = args->alpha,
+                            .beta = args->beta};
   } else {
     return false;
   }
@@ -68,7 +78,25 @@ static ocl_operands operands_of(const ocl_product_call *call) {
                         .addend = call->addend,
                         .alpha = call->alpha,
                         .beta = call->beta,
-                        .sums = call->sums};
+                        .sums = call->sums,
+                        .rows_to = call->rows_to,
+                        .rows_pass = call->rows_pass};
+}
+
+bool ocl_product_sums_rows(graft_device *device, const ocl_product_call *call) {
+  const ocl_reduction_pass *pass = call->rows_pass;
+  const ocl_operands operands = operands_of(call);
+  const graft_dl_tensor *a = &call->a->dl;
+  const ocl_dtype *dtype = ocl_dtype_of(device, a->dtype);
+  const bool alike = a->ndim == 2 && pass->in == dtype && pass->out == dtype && pass->accumulator == dtype &&
+                     call->b->dl.dtype == a->dtype && call->out->dl.dtype == a->dtype;
+  if (!device->is_cpu || !alike || dtype->class != OCL_CLASS_FLOAT || pass->rows || pass->kept.rank != 1 ||
+      pass->reduced.rank != 1 || ocl_reduction_splits(device, pass) != 1) {
+    return false;
+  }
+  return pass->kept.size[0] == a->shape[0] && pass->kept.stride[1][0] == a->strides[0] && a->strides[0] == 1 &&
+         pass->reduced.size[0] == a->shape[1] && pass->reduced.stride[0][0] == a->strides[1] &&
+         ocl_product_packs_parts(device, &operands);
 }
 
 static graft_status make(graft_device *device, const ocl_operands *operands, ocl_product **product) {
@@ -106,8 +134,8 @@ graft_status ocl_product_run(const graft_exec *exec, ocl_product *product, const
 
 void ocl_product_destroy(ocl_product *product) {
   if (!product) return;
-  ocl_kernel *const kernels[] = {&product->pack_a, &product->pack_b, &product->multiply, &product->combine,
-                                 &product->scale};
+  ocl_kernel *const kernels[] = {&product->pack_a,  &product->pack_b, &product->multiply,
+                                 &product->combine, &product->scale,  &product->subtotals};
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) ocl_kernel_destroy(kernels[i]);
   free(product);
 }

@@ -62,19 +62,30 @@ graft_status ocl_product_prepare(void *pointer, graft_device *device, const void
   return ocl_product_plan(memo, device, &part);
 }
 
-static const ocl_memo_type memo_type = {.bytes = sizeof(ocl_product), .kernels = 5, .prepare = ocl_product_prepare};
+bool ocl_product_packs_parts(graft_device *device, const ocl_operands *call) {
+  part_of_rows taken[CUT];
+  const ocl_operands part = part_of(call, 0, parts_of(device, call), taken);
+  return ocl_product_packs_first(device, &part);
+}
+
+static const ocl_memo_type memo_type = {.bytes = sizeof(ocl_product), .kernels = 6, .prepare = ocl_product_prepare};
 
 /* ---- A call ---- */
 
-/* Where the product finds a factor: in the tensor, or packed into the workspace. */
+/* Where the product finds a factor: in the tensor, or packed into the workspace; and then subtotals of its rows, if
+ * they are asked for. */
 static graft_status pack(ocl_kernel *kernel, graft_stream *stream, bool packs, ocl_place work,
-                         const graft_tensor_desc *tensor, ocl_place *factor) {
+                         const graft_tensor_desc *tensor, const ocl_place *subtotals, ocl_place *factor) {
   *factor = work;
   if (ocl_elements(tensor) == 0)
     return GRAFT_OK; /* of no depth: some buffer that is there, since it is not looked at */
   if (!packs) {
     *factor = ocl_place_of(tensor);
     return GRAFT_OK;
+  }
+  if (subtotals) {
+    const ocl_argument arguments[] = {OCL_PLACE(work), OCL_PLACE(*subtotals), OCL_TENSOR(tensor)};
+    return ocl_launch(kernel, stream, OCL_ALL(arguments));
   }
   const ocl_argument arguments[] = {OCL_PLACE(work), OCL_TENSOR(tensor)};
   return ocl_launch(kernel, stream, OCL_ALL(arguments));
@@ -85,15 +96,21 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
 }
 
 /* b: the second factor, where it is read; made where it is not there yet. */
+static graft_status pack_both(const graft_exec *exec, ocl_product *memo, const ocl_operands *call, ocl_place work,
+                              bool has_b, ocl_place *a, ocl_place *b) {
+  const ocl_place subtotals = behind(work, memo->skip_subtotals), *first = call->rows_to ? &subtotals : NULL;
+  graft_status status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a,
+                             memo->swapped ? NULL : first, a);
+  if (status != GRAFT_OK || has_b) return status;
+  return pack(&memo->pack_b, exec->stream, memo->packs_b, behind(work, memo->bytes_a),
+              memo->swapped ? call->a : call->b, memo->swapped ? first : NULL, b);
+}
+
 static graft_status launch_part(const graft_exec *exec, ocl_product *memo, const ocl_operands *call, ocl_place work,
                                 bool has_b, ocl_place *b) {
   ocl_argument all[OCL_WRITING_ARGUMENTS_MAX];
   ocl_place a, partial = behind(work, memo->skip_partial);
-  graft_status status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a, &a);
-  if (status == GRAFT_OK && !has_b) {
-    status = pack(&memo->pack_b, exec->stream, memo->packs_b, behind(work, memo->bytes_a),
-                  memo->swapped ? call->a : call->b, b);
-  }
+  graft_status status = pack_both(exec, memo, call, work, has_b, &a, b);
   ocl_value alpha, beta;
   ocl_number one = {.is_int = true, .i = 1, .re = 1}, alpha_number = one, beta_number = one;
   if (call->alpha) ocl_number_of_scalar(call->alpha, &alpha_number);
@@ -130,6 +147,10 @@ graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const
   for (int64_t part = 0; part < memo->parts && status == GRAFT_OK; part++) {
     const ocl_operands own = part_of(call, part, memo->parts, taken);
     status = launch_part(exec, memo, &own, work, part > 0 && !memo->swapped, &b);
+    if (status != GRAFT_OK || !call->rows_to) continue;
+    status = ocl_subtotals_launch(&memo->subtotals, exec->stream, memo->compute,
+                                  behind(ocl_place_of(call->rows_to), (uint64_t)part * memo->rows_step),
+                                  behind(work, memo->skip_subtotals));
   }
   return status;
 }

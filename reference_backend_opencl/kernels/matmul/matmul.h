@@ -4,6 +4,7 @@
 #define OCL_MATMUL_H
 
 #include "kernels/core/registers.h"
+#include "kernels/reduction/reduction.h"
 
 /* The last two dimensions of a tensor, perhaps turned, and the one before them. */
 typedef struct ocl_matrix {
@@ -66,8 +67,14 @@ typedef struct ocl_product_call {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
   bool sums; /* out is the sum of the products of a batch; on CPUs alone */
+  /* Where sums of a's rows go, too, and the pass that would make them; or NULL: see summed.h. */
+  const graft_tensor_desc *rows_to;
+  const ocl_reduction_pass *rows_pass;
 } ocl_product_call;
 
+/* Whether the product copies its first factor, of which rows_pass makes sums of rows, in a launch that can begin them
+ * as that pass does, bit for bit. */
+bool ocl_product_sums_rows(graft_device *device, const ocl_product_call *call);
 /* False: the call is no such product. */
 bool ocl_product_read(const ocl_call *call, ocl_product_call *product);
 

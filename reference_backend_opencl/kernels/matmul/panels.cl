@@ -22,6 +22,15 @@
 
 /* ---- Packing ---- */
 
+/* Beside a factor, subtotals of its rows, of STEP steps each: those that reduction.cl begins with. */
+#ifdef SUMMED
+#define SUBTOTALS , PLACE(subtotals)
+#define ADD_UP(sum, value) sum += (value)
+#else
+#define SUBTOTALS
+#define ADD_UP(sum, value)
+#endif
+
 #if VEC == 16
 #define STORE_HALF(v, p) vstore8(v, 0, p)
 #elif VEC == 8
@@ -79,36 +88,48 @@ static long pack_transposed(__global CT *to, __global const RAW(D) *from, long k
 #endif
 
 /* Of a whole panel whose rows lie side by side, all. */
-static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, long end, const factor *f) {
+static long pack_straight(__global CT *to, __global const RAW(D) *from, long k, long end, const factor *f, VT sums[TILE_V]) {
   for (; k < end; k++) {
 #pragma unroll
     for (int v = 0; v < TILE_V; v++) {
-      put_packed(to, LOAD_STEP(from + k * f->depth_stride + v * VEC, f->depth_stride / STEP_K, true), v * VEC, k, f);
+      const VT step = LOAD_STEP(from + k * f->depth_stride + v * VEC, f->depth_stride / STEP_K, true);
+      put_packed(to, step, v * VEC, k, f);
+      ADD_UP(sums[v], step);
     }
   }
   return k;
 }
 
 KERNEL_OF(1, 1) pack(
-    PLACE(work), __global const uchar *in, ulong offset, factor f) {
+    PLACE(work) SUBTOTALS, __global const uchar *in, ulong offset, factor f) {
   long k = (long)get_global_id(0) * STEP, first = (long)get_global_id(1) * TILE_N, batch = get_global_id(2);
   long end = min(k + STEP, f.depth), count = min((long)TILE_N, f.rows - first);
   __global const RAW(D) *from =
       (__global const RAW(D) *)(in + offset) + batch * f.batch_stride + first * f.row_stride;
   __global CT *to = (__global CT *)(work + offset_work) + batch * (long)get_global_size(1) * f.depth * TILE_N +
                     first / f.width * f.width * f.depth + first % f.width;
+  VT sums[TILE_V];
+#pragma unroll
+  for (int v = 0; v < TILE_V; v++) sums[v] = (VT)0;
   from += k / f.part * (f.part_stride - f.part * f.depth_stride);
   while (k < end) {
     const long ends = (k / f.part + 1) * f.part, stop = min(end, ends), whole = min(end, ends - f.odd);
-    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, whole, &f);
+    if (count == TILE_N && f.row_stride == 1) k = pack_straight(to, from, k, whole, &f, sums);
     if (count == TILE_N && f.depth_stride == STEP_K) k = pack_transposed(to, from, k, whole, &f);
     for (; k < stop; k++) {
       __global const RAW(D) *row = from + k * f.depth_stride;
-      for (long r = 0; r < TILE_N; r++)
-        *packed_at(to, r, k, &f) = r < count ? ONE_STEP(row + r * f.row_stride, f.depth_stride / STEP_K, k < whole) : (CT)0;
+      for (long r = 0; r < TILE_N; r++) {
+        const CT step = r < count ? ONE_STEP(row + r * f.row_stride, f.depth_stride / STEP_K, k < whole) : (CT)0;
+        *packed_at(to, r, k, &f) = step;
+        ADD_UP(((CT *)sums)[r], step);
+      }
     }
     from += f.part_stride - f.part * f.depth_stride;
   }
+#ifdef SUMMED
+  __global CT *row_sums = (__global CT *)(subtotals + offset_subtotals) + get_global_id(0) * f.rows + first;
+  for (long r = 0; r < count; r++) row_sums[r] = ((CT *)sums)[r];
+#endif
 }
 
 /* ---- The product ---- */

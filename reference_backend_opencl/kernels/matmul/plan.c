@@ -16,7 +16,8 @@ typedef struct product {
   int64_t packed_a, odd;
 } product;
 
-#define STEP 64
+#define STEP 64 /* and so many elements have a subtotal */
+_Static_assert(STEP == OCL_SEGMENT, "a work-item that packs makes what a reduction adds up in one go");
 
 /* As panels.cl has them. */
 enum { TILES_MOST = 32, SPAN = 256 };
@@ -145,8 +146,12 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
   if (status == GRAFT_OK && memo->splits)
     status = ocl_writing_init(&memo->combine, device, call, &head, files, "combine");
   const bool packs = device->is_cpu && !memo->thin;
-  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_a, device, &head, files, "pack");
-  if (status == GRAFT_OK && packs) status = ocl_kernel_init(&memo->pack_b, device, &head, files, "pack");
+  ocl_kernel *const first = memo->swapped ? &memo->pack_b : &memo->pack_a; /* of the call's factors */
+  ocl_kernel *const second = memo->swapped ? &memo->pack_a : &memo->pack_b;
+  if (status == GRAFT_OK && packs) status = ocl_kernel_init(second, device, &head, files, "pack");
+  if (call->rows_to) ocl_text_add(&head, "#define SUMMED\n");
+  if (status == GRAFT_OK && head.failed) status = GRAFT_OUT_OF_MEMORY;
+  if (status == GRAFT_OK && packs) status = ocl_kernel_init(first, device, &head, files, "pack");
   ocl_text_free(&head);
   return status;
 }
@@ -194,7 +199,18 @@ static graft_status set_packing(ocl_kernel *pack, const ocl_matrix *f, const fac
   return ocl_kernel_set(pack, 1, &(ocl_argument)OCL_VALUE(packed));
 }
 
-/* Whether a factor is packed, and how it lies then, or now. A GPU packs nothing. */
+/* Which factors are packed. A GPU packs nothing. */
+static void choose_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
+                           const ocl_matrix *b, const ocl_tile *t, bool sums) {
+  if (!device->is_cpu || memo->thin || p->k == 0) return;
+  const bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
+  const bool small = memo->own && !memo->pairs && is_at_most(p, a->batches, in_place ? UNPACKED : UNPACKED_HALVES);
+  const bool strided = a->column_stride != 1 && p->panels_n > 1;
+  memo->packs_a = !small && (!in_place || strided || p->panels_n >= A_READ_OFTEN);
+  memo->packs_b = !memo->own && (!in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0);
+}
+
+/* How a factor lies as the product reads it. */
 static graft_status plan_packing(ocl_product *memo, product *p, const graft_device *device, const ocl_matrix *a,
                                  const ocl_matrix *b, const ocl_tile *t, int64_t element, bool sums) {
   const int64_t step = memo->pairs && !memo->thin ? 2 : 1;
@@ -209,11 +225,6 @@ static graft_status plan_packing(ocl_product *memo, product *p, const graft_devi
   p->b_depth = step * b->row_stride;
   if (!device->is_cpu || memo->thin || p->k == 0) return GRAFT_OK;
 
-  const bool in_place = memo->compute->bytes >= 4 && !sums; /* nothing is computed in less */
-  const bool small = memo->own && !memo->pairs && is_at_most(p, a->batches, in_place ? UNPACKED : UNPACKED_HALVES);
-  const bool strided = a->column_stride != 1 && p->panels_n > 1;
-  memo->packs_a = !small && (!in_place || strided || p->panels_n >= A_READ_OFTEN);
-  memo->packs_b = !memo->own && (!in_place || b->column_stride != 1 || p->panels_m > 1 || p->n % t->n != 0);
   p->packed_a = memo->packs_a;
   if (memo->packs_a) {
     p->a_panel = rows_a * p->k;
@@ -405,44 +416,78 @@ bool ocl_product_on_tensor_cores(ocl_tensor_plan *plan, graft_device *device, co
   return (call->tf32 || a.dtype != GRAFT_F32) && ocl_tensor_plan_for(plan, device, &a, &b, &out, t);
 }
 
-graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl_operands *call) {
-  ocl_matrix a = matrix_of(call->a, false), b = matrix_of(call->b, false), out = matrix_of(call->out, false);
-  ocl_tile t = choose_tile(device, memo->compute, &out);
+/* How a product is cut, as far as no kernel is asked for that. */
+typedef struct cut {
+  ocl_matrix a, b, out; /* as the kernels take them, perhaps turned */
+  ocl_tile tile;
   ocl_tensor_plan tensor;
-  memo->tensor = ocl_product_on_tensor_cores(&tensor, device, call, &t) ? tensor.way : NULL;
+  bool tiles; /* on a CPU, of any but few rows */
+} cut;
+
+static cut cut_product(ocl_product *memo, product *p, graft_device *device, const ocl_operands *call) {
+  cut c = {.a = matrix_of(call->a, false), .b = matrix_of(call->b, false), .out = matrix_of(call->out, false)};
+  ocl_tile *t = &c.tile;
+  *t = choose_tile(device, memo->compute, &c.out);
+  memo->tensor = ocl_product_on_tensor_cores(&c.tensor, device, call, t) ? c.tensor.way : NULL;
   memo->f32 = !memo->tensor && ocl_registers_serve(device, memo->compute);
-  if (memo->f32) plan_f32(memo, device, call, &t);
+  if (memo->f32) plan_f32(memo, device, call, t);
   bool thin_turned = !call->sums && is_thin(device, memo->compute, call, true);
   memo->thin = thin_turned || (!call->sums && is_thin(device, memo->compute, call, false));
-  const int64_t sums = out.rows * out.columns * out.batches, depth = a.columns > 0 ? a.columns : 1;
-  const bool tiles = device->is_cpu && !memo->thin;
-  const bool tiny = tiles && !call->sums && sums <= SMALL_PRODUCTS / depth;
-  if (tiny) t = small_tile(t);
-  const int64_t splits = memo->tensor ? tensor_splits(device, &out, a.columns, &t, memo->tensor)
+  const int64_t sums = c.out.rows * c.out.columns * c.out.batches, depth = c.a.columns > 0 ? c.a.columns : 1;
+  c.tiles = device->is_cpu && !memo->thin;
+  const bool tiny = c.tiles && !call->sums && sums <= SMALL_PRODUCTS / depth;
+  if (tiny) *t = small_tile(*t);
+  const int64_t splits = memo->tensor ? tensor_splits(device, &c.out, c.a.columns, t, memo->tensor)
                          : memo->f32  ? memo->way.splits
-                                      : splits_of(device, &out, a.columns, &t);
+                                      : splits_of(device, &c.out, c.a.columns, t);
   memo->splits = splits > 1;
   /* A few rows times a matrix that lies transposed, a layer's weight: the weight serves as it is in A's place. */
   if (!memo->f32)
     memo->swapped = memo->thin ? thin_turned
-                               : device->is_cpu && b.row_stride == 1 && b.column_stride != 1 && out.rows <= t.n &&
-                                     out.columns > out.rows;
+                               : device->is_cpu && c.b.row_stride == 1 && c.b.column_stride != 1 &&
+                                     c.out.rows <= t->n && c.out.columns > c.out.rows;
   if (memo->swapped) {
-    a = matrix_of(call->b, true);
-    b = matrix_of(call->a, true);
-    out = matrix_of(call->out, true);
+    c.a = matrix_of(call->b, true);
+    c.b = matrix_of(call->a, true);
+    c.out = matrix_of(call->out, true);
   }
-  product p = {.m = out.rows, .n = out.columns, .k = a.columns * (call->sums ? a.batches : 1), .splits = splits};
-  p.panels_m = ocl_ceil_divide(p.m, t.m);
-  p.panels_n = ocl_ceil_divide(p.n, t.n);
-  if (memo->thin || (tiles && !tiny)) pair_depth(memo, &p, device, out.batches, call->sums ? a.batches : 1);
-  if (tiles) share_tiles(memo, &p, device, out.batches, &t, call->sums, tiny);
-  graft_status status = make_kernels(memo, device, call, &tensor, &t);
+  *p = (product){
+      .m = c.out.rows, .n = c.out.columns, .k = c.a.columns * (call->sums ? c.a.batches : 1), .splits = splits};
+  p->panels_m = ocl_ceil_divide(p->m, t->m);
+  p->panels_n = ocl_ceil_divide(p->n, t->n);
+  if (memo->thin || (c.tiles && !tiny)) pair_depth(memo, p, device, c.out.batches, call->sums ? c.a.batches : 1);
+  if (c.tiles) share_tiles(memo, p, device, c.out.batches, t, call->sums, tiny);
+  choose_packing(memo, p, device, &c.a, &c.b, t, call->sums);
+  return c;
+}
+
+bool ocl_product_packs_first(graft_device *device, const ocl_operands *call) {
+  ocl_product memo = {.compute = ocl_dtype_of(device, call->out->dl.dtype)};
+  product p;
+  cut_product(&memo, &p, device, call);
+  return memo.swapped ? memo.packs_b : memo.packs_a;
+}
+
+/* Subtotals of the rows of the call's first factor: one for each item that packs it. */
+static graft_status plan_subtotals(ocl_product *memo, graft_device *device, const ocl_operands *call) {
+  ocl_reduction_pass part = *call->rows_pass;
+  const int64_t rows = part.kept.size[0] / memo->parts;
+  memo->rows_step = (uint64_t)(rows * part.kept.stride[0][0] * memo->compute->bytes);
+  memo->skip_subtotals = memo->workspace_bytes;
+  memo->workspace_bytes += bytes_of(rows * ocl_ceil_divide(memo->depth, STEP), memo->compute->bytes);
+  part.kept.size[0] = rows;
+  return ocl_subtotals_prepare(&memo->subtotals, device, &part);
+}
+
+graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl_operands *call) {
+  product p;
+  cut c = cut_product(memo, &p, device, call);
+  graft_status status = make_kernels(memo, device, call, &c.tensor, &c.tile);
   if (status != GRAFT_OK) return status;
-  if (call->epilogue) out = matrix_of(call->epilogue->to, memo->swapped);
-  p.out_batch = out.batch_stride;
-  p.out_row = out.row_stride;
-  p.out_column = out.column_stride;
+  if (call->epilogue) c.out = matrix_of(call->epilogue->to, memo->swapped);
+  p.out_batch = c.out.batch_stride;
+  p.out_row = c.out.row_stride;
+  p.out_column = c.out.column_stride;
   if (call->addend) {
     ocl_matrix addend = matrix_of(call->addend, memo->swapped);
     p.addend_batch = addend.batch_stride;
@@ -452,21 +497,23 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
   int64_t element = memo->compute->bytes < 4 ? 4 : memo->compute->bytes;
   memo->depth = p.k;
   if (memo->thin) {
-    plan_strips(memo, &p, device, out.batches, &t);
-  } else if (tiles) {
-    plan_items(memo, &p, out.batches, &t);
+    plan_strips(memo, &p, device, c.out.batches, &c.tile);
+  } else if (c.tiles) {
+    plan_items(memo, &p, c.out.batches, &c.tile);
   } else {
-    plan_groups(memo, &p, out.batches, &t);
+    plan_groups(memo, &p, c.out.batches, &c.tile);
   }
-  status = memo->tensor ? plan_turning(memo, &p, device, call, &tensor)
-                        : plan_packing(memo, &p, device, &a, &b, &t, element, call->sums);
+  status = memo->tensor ? plan_turning(memo, &p, device, call, &c.tensor)
+                        : plan_packing(memo, &p, device, &c.a, &c.b, &c.tile, element, call->sums);
   if (status != GRAFT_OK) return status;
-  plan_workspace(memo, &p, out.batches, &t, element);
+  plan_workspace(memo, &p, c.out.batches, &c.tile, element);
   if (call->scales) {
     memo->workspace_bytes = memo->skip_scales + (uint64_t)ocl_scales_count(p.m, p.n) * sizeof(float);
     status = ocl_scales_make(&memo->scale, device, call->scales, p.m, p.n);
     if (status != GRAFT_OK) return status;
   }
+  if (call->rows_to) status = plan_subtotals(memo, device, call);
+  if (status != GRAFT_OK) return status;
   if (memo->splits) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
   return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));
 }

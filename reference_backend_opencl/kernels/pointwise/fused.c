@@ -6,6 +6,7 @@
 
 #include "kernels/attention/placed.h"
 #include "kernels/loss/classes.h"
+#include "kernels/matmul/summed.h"
 #include "kernels/optimizer/chain.h"
 
 /* ---- an executable ---- */
@@ -510,8 +511,10 @@ static graft_status compile_fused(const graft_exec *exec, const graft_graph_grou
 
 /* Columns of calls on single tensors are a chain, too. */
 graft_status ocl_fused_compile(const graft_exec *exec, const graft_graph_group *group, graft_graph_compiled *compiled) {
-  graft_status status = compile_as(&ocl_classes_kind, exec, group, compiled);
-  if (status == GRAFT_UNIMPLEMENTED) status = compile_as(&ocl_placed_kind, exec, group, compiled);
+  static const ocl_group_kind *const kinds[] = {&ocl_classes_kind, &ocl_placed_kind, &ocl_summed_kind};
+  graft_status status = GRAFT_UNIMPLEMENTED;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds && status == GRAFT_UNIMPLEMENTED; i++)
+    status = compile_as(kinds[i], exec, group, compiled);
   if (status == GRAFT_UNIMPLEMENTED && !has_lists(exec, group)) status = compile_fused(exec, group, compiled);
   return status == GRAFT_UNIMPLEMENTED ? compile_as(&ocl_chain_kind, exec, group, compiled) : status;
 }

@@ -9,55 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/attention/placed.h"
-#include "kernels/loss/classes.h"
-#include "kernels/optimizer/chain.h"
-#include "kernels/optimizer/columns.h"
-#include "kernels/pointwise/fused.h"
+#include "kernels/pointwise/groups.h"
 
-/* What is known of a node while groups are made. */
-typedef struct candidate {
-  const graft_graph_node *node;
-  bool fits, multiplies; /* multiplies: a product or another call, which pointwise calls may follow */
-  bool draws;
-  bool normalizes;     /* what it gives beside its first result nobody may see, and it sees other shapes than its own */
-  int numbers, stages; /* that its call takes */
-  ocl_fused_space space;
-  ocl_lists *lists;         /* a call on lists of tensors, which goes together with others alone; owned */
-  const ocl_column *column; /* that this call is of: all of it are placed at once, as one on lists */
-  bool leads;               /* it is the first of its column */
-  uint32_t pair;            /* 1 + the call that it goes together with, as maybe another one does; none of them joins
-                             * another group; 0: none */
-  bool joins_pair;          /* it is that call */
-  bool placed;
-  uint32_t waits; /* for how many others */
-  size_t follows; /* the first edge to a node that runs behind it */
-} candidate;
-
-#define NO_EDGE SIZE_MAX
-typedef struct edge {
-  uint32_t late;
-  size_t next; /* from the same node */
-} edge;
-
-enum { MEMBERS_MAX = (int)OCL_CHAIN_CALLS > (int)OCL_FUSED_OPS ? (int)OCL_CHAIN_CALLS : (int)OCL_FUSED_OPS };
-
-typedef struct grouping {
-  const graft_graph_nodes *graph;
-  const graft_device *device;
-  uint32_t *groups;
-  candidate *nodes;
-  ocl_columns columns;
-  edge *edges;
-  size_t nedges, room;
-  uint32_t members[MEMBERS_MAX]; /* of the group at hand */
-  int nmembers, nnumbers, nstages;
-  ocl_fused_space space; /* that it runs over */
-} grouping;
+typedef ocl_grouped_call candidate;
+typedef ocl_grouping grouping;
 
 /* ---- what needs what ---- */
 
-static bool share(const graft_tensor_desc *const *a, uint32_t na, const graft_tensor_desc *const *b, uint32_t nb) {
+bool ocl_share(const graft_tensor_desc *const *a, uint32_t na, const graft_tensor_desc *const *b, uint32_t nb) {
   for (uint32_t i = 0; i < na; i++) {
     for (uint32_t j = 0; j < nb; j++) {
       if (a[i]->storage_id == b[j]->storage_id) return true;
@@ -72,20 +31,20 @@ static bool draws(const graft_graph_node *node) {
 }
 
 static bool must_follow(const graft_graph_node *late, const graft_graph_node *early) {
-  return share(early->writes, early->write_count, late->reads, late->read_count) ||
-         share(early->writes, early->write_count, late->writes, late->write_count) ||
-         share(early->reads, early->read_count, late->writes, late->write_count) || (draws(early) && draws(late));
+  return ocl_share(early->writes, early->write_count, late->reads, late->read_count) ||
+         ocl_share(early->writes, early->write_count, late->writes, late->write_count) ||
+         ocl_share(early->reads, early->read_count, late->writes, late->write_count) || (draws(early) && draws(late));
 }
 
 static graft_status add_edge(grouping *g, uint32_t early, uint32_t late) {
   if (g->nedges == g->room) {
     const size_t room = g->room ? 2 * g->room : 256;
-    edge *edges = realloc(g->edges, room * sizeof *edges);
+    ocl_edge *edges = realloc(g->edges, room * sizeof *edges);
     if (!edges) return GRAFT_OUT_OF_MEMORY;
     g->edges = edges;
     g->room = room;
   }
-  g->edges[g->nedges] = (edge){late, g->nodes[early].follows};
+  g->edges[g->nedges] = (ocl_edge){late, g->nodes[early].follows};
   g->nodes[early].follows = g->nedges++;
   g->nodes[late].waits++;
   return GRAFT_OK;
@@ -116,7 +75,7 @@ static graft_status find_candidates(grouping *g, const graft_exec *exec) {
     ocl_lists lists;
     candidate *c = &g->nodes[n];
     c->node = g->graph->nodes[n];
-    c->follows = NO_EDGE;
+    c->follows = OCL_NO_EDGE;
     if (ocl_chain_read(exec, c->node, &lists)) {
       status = keep_lists(c, &lists);
       continue;
@@ -159,113 +118,27 @@ static void dissolve(grouping *g, const ocl_column *column) {
 static bool dissolve_rest(grouping *g) {
   bool any = false;
   for (uint32_t n = 0; n < g->graph->node_count; n++) {
-    if (g->nodes[n].placed || !g->nodes[n].column) continue;
-    dissolve(g, g->nodes[n].column);
+    candidate *c = &g->nodes[n];
+    if (c->placed || (!c->column && !c->beside)) continue;
+    if (c->column) dissolve(g, c->column);
+    if (c->beside && !c->leads) c->fits = c->fits_alone;
+    c->beside = 0;
     any = true;
   }
   return any;
 }
 
-/* ---- pairs ---- */
-
-/* Calls that others go together with as one: all give what they make to the last of them, or to one another, and nobody
- * else. */
-static bool gives_to_alone(const grouping *g, uint32_t early, const uint32_t *members, int count) {
-  const candidate *c = &g->nodes[early];
-  if (c->fits || c->follows == NO_EDGE ||
-      share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) {
-    return false;
-  }
-  for (size_t i = c->follows; i != NO_EDGE; i = g->edges[i].next) {
-    bool is_one = false;
-    for (int k = 0; k < count; k++) is_one |= g->edges[i].late == members[k];
-    if (!is_one) return false;
-  }
-  return true;
-}
-
-/* The last of those that run behind the node. */
-static uint32_t last_behind(const grouping *g, uint32_t n) {
-  uint32_t last = n;
-  for (size_t i = g->nodes[n].follows; i != NO_EDGE; i = g->edges[i].next) {
-    if (g->edges[i].late > last) last = g->edges[i].late;
-  }
-  return last;
-}
-
-static void pair_up(grouping *g, const uint32_t *members, uint32_t count, uint32_t last) {
-  for (uint32_t i = 0; i < count; i++) {
-    candidate *c = &g->nodes[members[i]];
-    c->fits = true;
-    c->pair = members[i] == last ? 0 : 1 + last;
-    c->joins_pair = members[i] == last;
-  }
-}
-
-/* A cross entropy or its gradient: two calls, or three whose first one gives to both others. */
-static void find_together(grouping *g, const graft_exec *exec, uint32_t first) {
-  const graft_graph_node *nodes[OCL_CLASSES_CALLS] = {g->nodes[first].node};
-  uint32_t members[OCL_CLASSES_CALLS] = {first};
-  int count = 1;
-  const uint32_t last = last_behind(g, first);
-  for (size_t i = g->nodes[first].follows; i != NO_EDGE && count < OCL_CLASSES_CALLS - 1; i = g->edges[i].next) {
-    if (g->edges[i].late != last) members[count++] = g->edges[i].late;
-  }
-  members[count++] = last;
-  bool alone = last != first && !g->nodes[last].fits;
-  for (int i = 0; i + 1 < count && alone; i++) alone = gives_to_alone(g, members[i], members, count);
-  for (int i = 1; i < count; i++) nodes[i] = g->nodes[members[i]].node;
-  if (!alone || !ocl_classes_match(exec, nodes, (uint32_t)count)) return;
-  pair_up(g, members, (uint32_t)count, last);
-}
-
-/* Whether a node waits for others than these. */
-static bool waits_for_others(const grouping *g, uint32_t n, const uint32_t *members, uint32_t count) {
-  uint32_t own = 0;
-  for (uint32_t k = 0; k < count; k++) {
-    for (size_t i = g->nodes[members[k]].follows; i != NO_EDGE; i = g->edges[i].next) own += g->edges[i].late == n;
-  }
-  return g->nodes[n].waits > own;
-}
-
-/* A call of several results, and another one behind each of them, which nobody else takes. */
-static void find_placed(grouping *g, const graft_exec *exec, uint32_t first) {
-  const candidate *c = &g->nodes[first];
-  const graft_graph_node *nodes[OCL_PLACED_CALLS] = {c->node};
-  uint32_t members[OCL_PLACED_CALLS] = {first}, count = 1;
-  if (c->fits || share(c->node->writes, c->node->write_count, g->graph->seen, g->graph->seen_count)) return;
-  for (size_t i = c->follows; i != NO_EDGE; i = g->edges[i].next) {
-    if (count == OCL_PLACED_CALLS || g->nodes[g->edges[i].late].column) return;
-    nodes[count] = g->nodes[g->edges[i].late].node;
-    members[count++] = g->edges[i].late;
-  }
-  bool ready = true;
-  for (uint32_t k = 1; k < count && ready; k++) ready = !waits_for_others(g, members[k], members, count);
-  if (ready && ocl_placed_match(exec, nodes, count)) pair_up(g, members, count, last_behind(g, first));
-}
-
-static void find_pairs(grouping *g, const graft_exec *exec) {
-  for (uint32_t n = 0; n < g->graph->node_count; n++) {
-    find_together(g, exec, n);
-    find_placed(g, exec, n);
-  }
-}
-
-static bool join_pair(grouping *g, uint32_t n) {
-  const candidate *first = g->nmembers ? &g->nodes[g->members[0]] : &g->nodes[n];
-  const bool joins = g->nodes[n].pair ? first->pair == g->nodes[n].pair : g->nmembers && first->pair == 1 + n;
-  if (!joins) return false;
-  g->members[g->nmembers++] = n;
-  return true;
-}
+/* ---- calls that are placed at once ---- */
 
 /* Which calls are placed with this one, itself among them. */
 static uint32_t count_together(const candidate *c) {
-  return c->column ? c->column->count : 1;
+  return c->column ? c->column->count : c->beside ? OCL_SUMMED_CALLS : 1;
 }
 
 static uint32_t together(const grouping *g, uint32_t n, uint32_t i) {
-  return g->nodes[n].column ? g->nodes[n].column->nodes[i] : n;
+  const candidate *c = &g->nodes[n];
+  if (c->column) return c->column->nodes[i];
+  return i ? c->beside - 1 : n;
 }
 
 /* What stands for all of them: that of the first item, of which others have the first item, too. */
@@ -276,7 +149,8 @@ static const graft_graph_node *node_of(const grouping *g, uint32_t n) {
 /* ---- a group ---- */
 
 static bool is_member(const grouping *g, uint32_t n) {
-  const uint32_t first = g->nodes[n].column ? g->nodes[n].column->first : n;
+  const candidate *c = &g->nodes[n];
+  const uint32_t first = c->column ? c->column->first : c->beside && !c->leads ? c->beside - 1 : n;
   for (int i = 0; i < g->nmembers; i++) {
     if (g->members[i] == first) return true;
   }
@@ -312,13 +186,13 @@ static bool can_see_all(const ocl_fused_space *space, const candidate *c) {
 }
 
 static bool is_seen(const grouping *g, const graft_tensor_desc *desc) {
-  return share(&desc, 1, g->graph->seen, g->graph->seen_count);
+  return ocl_share(&desc, 1, g->graph->seen, g->graph->seen_count);
 }
 
 static bool is_read_outside(const grouping *g, uint32_t writer, const graft_tensor_desc *desc) {
-  for (size_t i = g->nodes[writer].follows; i != NO_EDGE; i = g->edges[i].next) {
+  for (size_t i = g->nodes[writer].follows; i != OCL_NO_EDGE; i = g->edges[i].next) {
     const graft_graph_node *reader = g->nodes[g->edges[i].late].node;
-    if (!is_member(g, g->edges[i].late) && share(&desc, 1, reader->reads, reader->read_count)) return true;
+    if (!is_member(g, g->edges[i].late) && ocl_share(&desc, 1, reader->reads, reader->read_count)) return true;
   }
   return false;
 }
@@ -332,7 +206,7 @@ static bool is_listed(const graft_tensor_desc *const *list, int count, const gra
 
 /* One that a group has written goes by its storage, of which the group sees nothing else. */
 static bool is_written(const graft_tensor_desc *const *list, int count, const graft_tensor_desc *desc) {
-  return share(list, (uint32_t)count, &desc, 1);
+  return ocl_share(list, (uint32_t)count, &desc, 1);
 }
 
 /* How many tensors the kernel of the group would have: in memory, or of numbers that it draws. */
@@ -376,10 +250,10 @@ static bool belong_together(const grouping *g, uint32_t a, uint32_t b) {
   const graft_graph_node *x = node_of(g, a), *y = node_of(g, b);
   const uint32_t apart = a < b ? b - a : a - b;
   if (apart <= NEAR) return true;
-  if (apart <= NEAR_READERS && share(x->reads, x->read_count, y->reads, y->read_count)) return true;
-  return share(x->writes, x->write_count, y->reads, y->read_count) ||
-         share(x->reads, x->read_count, y->writes, y->write_count) ||
-         share(x->writes, x->write_count, y->writes, y->write_count);
+  if (apart <= NEAR_READERS && ocl_share(x->reads, x->read_count, y->reads, y->read_count)) return true;
+  return ocl_share(x->writes, x->write_count, y->reads, y->read_count) ||
+         ocl_share(x->reads, x->read_count, y->writes, y->write_count) ||
+         ocl_share(x->writes, x->write_count, y->writes, y->write_count);
 }
 
 static bool is_wanted(const grouping *g, uint32_t n) {
@@ -394,7 +268,7 @@ static bool reads_result(const grouping *g, const candidate *c) {
   for (int i = 0; i < g->nmembers; i++) {
     const candidate *other = &g->nodes[g->members[i]];
     if (other->stages > 0 &&
-        share(other->node->writes, other->node->write_count, c->node->reads, c->node->read_count)) {
+        ocl_share(other->node->writes, other->node->write_count, c->node->reads, c->node->read_count)) {
       return true;
     }
   }
@@ -417,10 +291,10 @@ static bool may_accompany(const grouping *g, const candidate *c) {
  * can be made where that is written, or goes along; and nothing that the product reads is written before it is done. */
 static bool may_follow(const grouping *g, const candidate *c) {
   const graft_graph_node *node = c->node, *product = g->nodes[g->members[0]].node;
-  if (share(node->writes, node->write_count, product->reads, product->read_count)) return false;
+  if (ocl_share(node->writes, node->write_count, product->reads, product->read_count)) return false;
   for (int i = 0; i < g->nmembers; i++) {
     const graft_graph_node *other = g->nodes[g->members[i]].node;
-    if (share(other->writes, other->write_count, node->reads, node->read_count)) return true;
+    if (ocl_share(other->writes, other->write_count, node->reads, node->read_count)) return true;
   }
   return may_accompany(g, c);
 }
@@ -434,13 +308,13 @@ static bool is_inside(const void *context, int member, const graft_tensor_desc *
 }
 
 static bool gives_to(const graft_graph_node *early, const graft_graph_node *late) {
-  return share(early->writes, early->write_count, late->reads, late->read_count);
+  return ocl_share(early->writes, early->write_count, late->reads, late->read_count);
 }
 
 /* Whether a call takes what this one gives, and what one of the group gives, too: an optimizer's long step begins in
  * several places. */
 static bool meets(const grouping *g, uint32_t n) {
-  for (size_t i = g->nodes[together(g, n, 0)].follows; i != NO_EDGE; i = g->edges[i].next) {
+  for (size_t i = g->nodes[together(g, n, 0)].follows; i != OCL_NO_EDGE; i = g->edges[i].next) {
     const graft_graph_node *late = g->nodes[g->edges[i].late].node;
     if (!gives_to(node_of(g, n), late)) continue;
     for (int k = 0; k < g->nmembers; k++) {
@@ -491,8 +365,8 @@ static bool has_one_result(const grouping *g, uint32_t n) {
 /* Whether the node may join the group at hand; it then has. */
 static bool join(grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
-  if (c->pair || c->joins_pair) return join_pair(g, n);
-  if (g->nmembers > 0 && g->nodes[g->members[0]].pair) return false;
+  if (c->pair || c->joins_pair || c->beside) return ocl_join_together(g, n);
+  if (g->nmembers > 0 && (g->nodes[g->members[0]].pair || g->nodes[g->members[0]].beside)) return false;
   if (c->lists) return join_lists(g, n);
   if (g->nmembers > 0 && g->nodes[g->members[0]].lists) return false;
   ocl_fused_space space;
@@ -522,7 +396,7 @@ static bool join(grouping *g, uint32_t n) {
 
 static void place_one(grouping *g, uint32_t n) {
   g->nodes[n].placed = true;
-  for (size_t i = g->nodes[n].follows; i != NO_EDGE; i = g->edges[i].next) g->nodes[g->edges[i].late].waits--;
+  for (size_t i = g->nodes[n].follows; i != OCL_NO_EDGE; i = g->edges[i].next) g->nodes[g->edges[i].late].waits--;
 }
 
 static void place(grouping *g, uint32_t n) {
@@ -543,7 +417,7 @@ static bool place_alone(grouping *g) {
 
 static bool is_ready(const grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
-  if (!c->fits || c->placed || (c->column && !c->leads)) return false;
+  if (!c->fits || c->placed || ((c->column || c->beside) && !c->leads)) return false;
   bool ready = true;
   for (uint32_t i = 0; i < count_together(c) && ready; i++) ready = !g->nodes[together(g, n, i)].waits;
   return ready;
@@ -602,7 +476,7 @@ static graft_status query(const graft_exec *exec, const graft_graph_nodes *graph
     status = find_candidates(&g, exec);
     if (status == GRAFT_OK) status = find_columns(&g, exec);
     if (status == GRAFT_OK) status = find_edges(&g);
-    if (status == GRAFT_OK) find_pairs(&g, exec);
+    if (status == GRAFT_OK) ocl_find_together(&g, exec);
   }
   for (uint32_t number = 1; status == GRAFT_OK;) {
     while (place_alone(&g)) continue;

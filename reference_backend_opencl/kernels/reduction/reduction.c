@@ -80,7 +80,10 @@ static graft_status prepare_pieces(ocl_kernel *kernel, graft_device *device, con
   int64_t space[5 * OCL_DIMS_MAX + 10];
   int n = ocl_geometry_numbers(&pass->kept, space);
   n += ocl_geometry_numbers(&pass->reduced, space + n);
-  int64_t segment = pass->rows ? 64 * vec : 64, per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
+  int64_t segment = pass->of_subtotals ? 1
+                    : pass->rows       ? OCL_SEGMENT * vec
+                                       : OCL_SEGMENT,
+          per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
   int64_t segments = per_row > 0 ? per_row * (ocl_geometry_elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : width * vec;
   int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);
@@ -139,6 +142,21 @@ pass ocl_reduction_last(const graft_device *device, const pass *only, int64_t sp
   ocl_geometry_collapse(&last.kept);
   last.rows = !device->is_cpu && last.kept.size[0] < COLUMNS_LEAST;
   return last;
+}
+
+graft_status ocl_subtotals_prepare(ocl_kernel *kernel, graft_device *device, const pass *only) {
+  pass last = ocl_reduction_last(device, only, ocl_ceil_divide(ocl_geometry_elements(&only->reduced), OCL_SEGMENT));
+  last.of_subtotals = true;
+  return prepare_pieces(kernel, device, &last);
+}
+
+graft_status ocl_subtotals_launch(ocl_kernel *kernel, graft_stream *stream, const ocl_dtype *accumulator, ocl_place to,
+                                  ocl_place subtotals) {
+  const ocl_number unseen = {.is_int = true};
+  ocl_value x;
+  const size_t bytes = ocl_number_as(&unseen, accumulator, &x);
+  const ocl_argument arguments[] = {OCL_PLACE(to), OCL_PLACE(subtotals), OCL_PLACE(subtotals), {bytes, &x}};
+  return ocl_launch(kernel, stream, OCL_ALL(arguments));
 }
 
 static graft_status prepare_stage(stage *stage, graft_device *device, pass *only) {

@@ -48,6 +48,9 @@ typedef struct ocl_reduction_call {
 /* Fewer outputs side by side are made row by row. */
 enum { COLUMNS_LEAST = 4 };
 
+/* A CPU's columns are added up in segments of so many elements, one after the other: see reduction.cl. */
+enum { OCL_SEGMENT = 64 };
+
 /* One pass over the elements. */
 typedef struct ocl_reduction_pass {
   ocl_geometry kept;    /* operands: out, in */
@@ -59,6 +62,7 @@ typedef struct ocl_reduction_pass {
   bool finds_first;           /* it is shifted, and finds s itself */
   const ocl_dtype *first_out; /* and that is a result, too; NULL: it is not */
   int64_t splits, split_stride;
+  bool of_subtotals; /* of OCL_SEGMENT elements each, which another kernel has made */
 } ocl_reduction_pass;
 
 /* False: it lacks a result, or a formula. */
@@ -78,6 +82,13 @@ bool ocl_reduction_widen_if_small(ocl_reduction_pass *pass);
 /* What a pass that makes `only` in so many splits leaves to a second one, in rows of partial results: that second one.
  */
 ocl_reduction_pass ocl_reduction_last(const graft_device *device, const ocl_reduction_pass *only, int64_t splits);
+
+/* Of a pass by columns, not split, whose formula sees neither s nor x, and of which another kernel makes the segments,
+ * a row of subtotals for each, in the accumulator and the order of its kept dimensions: the kernel that adds these up
+ * as it would, and its launch. */
+graft_status ocl_subtotals_prepare(ocl_kernel *kernel, graft_device *device, const ocl_reduction_pass *only);
+graft_status ocl_subtotals_launch(ocl_kernel *kernel, graft_stream *stream, const ocl_dtype *accumulator, ocl_place to,
+                                  ocl_place subtotals);
 
 /* How a pass is laid over a GPU's teams of work-items: see teams.cl. Who has these numbers alike, and combines elements
  * as teams.cl does, has its bits. */
