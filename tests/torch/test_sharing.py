@@ -8,16 +8,26 @@ import torch.multiprocessing as mp
 
 
 class Rows(torch.utils.data.Dataset):
+    """Holds tensors of the device, which start the worker with it."""
+
+    def __init__(self, device):
+        self.numbers = torch.arange(16, device=device, dtype=torch.bfloat16).reshape(2, 8).t()
+        self.scale = torch.nn.Parameter(torch.ones(3, device=device))
+        self.bytes = torch.arange(4, device=device, dtype=torch.uint8).untyped_storage()
+
     def __len__(self):
         return 8
 
     def __getitem__(self, index):
-        return torch.full((3,), float(index), device="graft"), index
+        assert type(self.scale) is torch.nn.Parameter and self.scale.requires_grad and self.numbers.stride() == (1, 8)
+        assert self.bytes.device == self.numbers.device and self.bytes.tolist() == [0, 1, 2, 3]
+        return (self.scale * self.numbers[index, 0]).detach(), index
 
 
-def test_a_worker_returns_tensors_of_the_device(device):
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_a_worker_is_given_and_returns_tensors_of_the_device(device, start):
     loader = torch.utils.data.DataLoader(
-        Rows(), batch_size=4, num_workers=1, multiprocessing_context="spawn", timeout=100
+        Rows(device), batch_size=4, num_workers=1, multiprocessing_context=start, timeout=100
     )
     batches = list(loader)
     assert [rows.device for rows, _ in batches] == [device, device]
