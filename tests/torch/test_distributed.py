@@ -130,11 +130,12 @@ def parameters(rank, device, _):
 
 
 def data_parallel(rank, device, folder):
-    model, x, y = model_and_data()
-    parallel = torch.nn.parallel.DistributedDataParallel(model.to(device))
-    part = slice(rank * 4, rank * 4 + 4)
-    train(parallel, x[part].to(device), y[part].to(device))
-    torch.save([p.detach().cpu() for p in model.parameters()], folder / f"data_parallel{rank}.pt")
+    for name, prepared in ("data_parallel", lambda model: model), ("compiled", torch.compile):
+        model, x, y = model_and_data()
+        parallel = prepared(torch.nn.parallel.DistributedDataParallel(model.to(device)))
+        part = slice(rank * 4, rank * 4 + 4)
+        train(parallel, x[part].to(device), y[part].to(device))
+        torch.save([p.detach().cpu() for p in model.parameters()], folder / f"{name}{rank}.pt")
 
 
 def fully_sharded(rank, device, folder):
@@ -168,7 +169,7 @@ def test_two_processes_equal_one(tmp_path):
     mp.spawn(work, args=(tmp_path, [data_parallel, fully_sharded]), nprocs=2)
     model, x, y = model_and_data()
     train(model, x, y)
-    for name in "data_parallel", "fully_sharded":
+    for name in "data_parallel", "compiled", "fully_sharded":
         first, second = (torch.load(tmp_path / f"{name}{rank}.pt") for rank in range(2))
         for a, b, alone in zip(first, second, model.parameters(), strict=True):
             assert torch.equal(a, b), "the processes have the same weights"

@@ -137,7 +137,13 @@ def _collective(name):
         return _classes()[1](work, copies, [] if name == "send" else args[0])
 
     call.__name__ = name
-    return call
+    return _never_traced(call)
+
+
+def _never_traced(function):
+    """In the midst of a compiled model, as where DistributedDataParallel sorts its buckets, Dynamo would trace what is
+    called here, and refuse what a process group has beyond PyTorch's."""
+    return torch.compiler.disable(function)
 
 
 _made = None
@@ -185,6 +191,7 @@ def _work():
             super().__init__()
             self._gloo, self._copies, self._written = gloo, copies, written
 
+        @_never_traced
         def wait(self, timeout=datetime.timedelta(0)):
             # Once: gloo would wait for another message, and what the tensors hold after the first wait is theirs.
             if self._copies and self._gloo.wait(timeout):
@@ -194,6 +201,7 @@ def _work():
 
         synchronize = wait
 
+        @_never_traced
         def is_completed(self):
             if self._copies and self._gloo.is_completed():
                 with contextlib.suppress(RuntimeError):  # of gloo; wait() raises it
