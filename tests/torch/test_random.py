@@ -77,6 +77,17 @@ def test_seeds(device):
     assert len({torch.graft.default_generators[i].initial_seed() for i in range(2)}) == 1
 
 
+def test_negative_seeds_wrap_around_as_on_the_cpu(device):
+    for seed, same in (-1, 2**64 - 1), (-(2**63), 2**63):
+        assert torch.manual_seed(seed).initial_seed() == same and torch.graft.initial_seed() == same
+        x = torch.rand(5, device=device)
+        torch.graft.manual_seed_all(same)
+        assert torch.equal(torch.rand(5, device=device), x)
+    for seed in 2**64, -(2**63) - 1:
+        with pytest.raises(ValueError, match=str(seed)):
+            torch.graft.manual_seed_all(seed)
+
+
 def test_a_seed_set_before_the_first_use_counts(python):
     outcome = python(
         """

@@ -19,8 +19,11 @@ def manual_seed(seed):
 
 
 def manual_seed_all(seed):
-    """Seeds all devices, also those added later."""
-    library().manual_seed_all(int(seed))
+    """Seeds all devices, also those added later. Negative seeds wrap around, as PyTorch has them on the CPU."""
+    seed = int(seed)
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"expected a seed from -2**63 to 2**64 - 1, but got {seed}")
+    library().manual_seed_all(seed % 2**64)
 
 
 def seed():
