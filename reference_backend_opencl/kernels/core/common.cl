@@ -36,6 +36,14 @@
 #define OVER_LANES
 #endif
 
+/* In front of a loop of a few rounds that a GPU is to have on their way together. Where a processor runs kernels for GPUs,
+ * speed is not what is asked, and most of the time goes into compiling their code: it is kept short. */
+#ifdef GPU_KERNELS_ON_CPU
+#define AT_THE_SAME_TIME _Pragma("clang loop unroll(disable) vectorize(disable)")
+#else
+#define AT_THE_SAME_TIME _Pragma("unroll")
+#endif
+
 /* Of a function that is given local memory. PoCL 3.1 makes a kernel's local variables each work-group's own only where the
  * kernel itself names them; but a function that is not inlined at once and always gets the same one comes to name it,
  * and work-groups on several threads then share it. */

@@ -86,35 +86,29 @@ static INLINED VT total_of(__global const RAW(D_IN) * in, space shape, long at, 
   while (at < last) {
     long end = min(last, at + STRETCH * AT_ONCE * shape.depth);
     VT part[AT_ONCE];
-#pragma unroll
-    for (int k = 0; k < AT_ONCE; k++) part[k] = (VT)(INIT);
+    AT_THE_SAME_TIME for (int k = 0; k < AT_ONCE; k++) part[k] = (VT)(INIT);
     for (; at + (AT_ONCE - 1) * shape.depth < end; at += AT_ONCE * shape.depth) {
       VT v[AT_ONCE];
-#pragma unroll
-      for (int k = 0; k < AT_ONCE; k++) {
+      AT_THE_SAME_TIME for (int k = 0; k < AT_ONCE; k++) {
         v[k] = fetch(in + place_of(shape, next), is_aligned, is_first, s);
         next = steps_after(shape, next);
       }
-#pragma unroll
-      for (int k = 0; k < AT_ONCE; k++) part[k] = COMBINE(part[k], v[k]);
+      AT_THE_SAME_TIME for (int k = 0; k < AT_ONCE; k++) part[k] = COMBINE(part[k], v[k]);
     }
     if (at < end) { /* the last few, at once, too: those beyond the end read the first of them */
       const long first_of_last = place_of(shape, next);
       VT v[AT_ONCE - 1];
-#pragma unroll
-      for (int k = 0; k < AT_ONCE - 1; k++) {
+      AT_THE_SAME_TIME for (int k = 0; k < AT_ONCE - 1; k++) {
         const long place = at + k * shape.depth < end ? place_of(shape, next) : first_of_last;
         v[k] = fetch(in + place, is_aligned, is_first, s);
         next = steps_after(shape, next);
       }
-#pragma unroll
-      for (int k = 0; k < AT_ONCE - 1; k++) {
+      AT_THE_SAME_TIME for (int k = 0; k < AT_ONCE - 1; k++) {
         if (at + k * shape.depth < end) *part = COMBINE(*part, v[k]);
       }
       at = end;
     }
-#pragma unroll
-    for (int k = 1; k < AT_ONCE; k++) *part = COMBINE(*part, part[k]);
+    AT_THE_SAME_TIME for (int k = 1; k < AT_ONCE; k++) *part = COMBINE(*part, part[k]);
     total = COMBINE(total, *part);
   }
   return total;
