@@ -1,10 +1,11 @@
 /* Each step of each op's decomposition and gradient fails once: the formula ends there, with that failure, and nothing
- * that it reads of what was not made is beyond memory. And a gradient takes each tensor that its op's row saves for it,
- * in some case of the suite, and a rule says what half types are computed in. Nothing runs: the sink makes tensors of
- * shape only.
+ * that it reads of what was not made is beyond memory; under sanitizers, of loops of hundreds of steps the first, the
+ * second and the last round. And a gradient takes each tensor that its op's row saves for it, in some case of the
+ * suite, and a rule says what half types are computed in. Nothing runs: the sink makes tensors of shape only.
  *
  *   test_formula_failures [LEVEL [OPS]]   level mustpass by default
  */
+#include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,14 @@
 #include "conformance/run/menu.h"
 #include "shapes.h"
 
-enum { SHARDS = 8, STEPS_MOST = 4096, OPS_MOST = 1024 };
+enum { SHARDS = 8, STEPS_MOST = 4096, PLACES_MOST = 256, FRAMES = 32, OPS_MOST = 1024 };
+/* A sanitizer looks at what each place in the source does when a step fails: of formulas of more steps than these, each
+ * step repeats all before it, in the plain build. */
+#ifdef __SANITIZE_ADDRESS__
+enum { STEPS_EACH = 256 };
+#else
+enum { STEPS_EACH = STEPS_MOST };
+#endif
 #define OUTPUT_BIT (UINT64_C(1) << 32) /* in `saves`, of the first */
 static cf_selection selection = {.level = CF_MUSTPASS, .grad = -1, .ways = CF_CHOSEN_WAY};
 static int shard;
@@ -53,16 +61,33 @@ static void note_step(watched *w, const fx_step *step) {
   }
 }
 
+/* Where in the source the steps of a formula are asked for: a number for each stack of calls. */
+static struct {
+  bool noting;
+  uint32_t nsteps;
+  uint64_t of_step[STEPS_MOST];
+} places;
+
+static void note_caller(void) {
+  void *frames[FRAMES];
+  const int count = backtrace(frames, FRAMES);
+  uint64_t place = UINT64_C(14695981039346656037);
+  for (int i = 0; i < count; i++) place = (place ^ (uint64_t)(uintptr_t)frames[i]) * UINT64_C(1099511628211);
+  ck_assert_msg(places.nsteps < STEPS_MOST, "%s: more than %d steps", at, STEPS_MOST);
+  places.of_step[places.nsteps++] = place;
+}
+
 static graft_status take(void *self, const fx_step *step, graft_tensor **outs, uint32_t nouts) {
   sink_state *s = self;
   note_step(s->watched, step);
+  if (places.noting) note_caller();
   if (++s->nsteps == s->fail_at) return err_set(GRAFT_OUT_OF_MEMORY, "the sink takes no more");
   for (uint32_t i = 0; i < nouts && i < step->nresults; i++)
     if (!outs[i] && step->results[i].dtype) outs[i] = shell(s->device, &step->results[i]);
   return GRAFT_OK;
 }
 
-/* Runs the formula up to step `fail_at`. False: it has fewer. */
+/* Runs the formula up to step `fail_at`, or with 0 all of it. False: it has fewer. */
 typedef bool (*formula_fn)(shapes *s, uint32_t fail_at);
 
 static bool ended(fx *s, const sink_state *state) {
@@ -137,12 +162,53 @@ static bool differentiate_again(shapes *s, uint32_t fail_at) {
   return differentiate_how(s, fail_at, true, NULL);
 }
 
+/* What a place asks for: its steps are those of a loop where there are many. */
+typedef struct {
+  uint64_t place;
+  uint32_t count, last;
+} asked_from;
+
+static asked_from *find_place(asked_from *all, uint32_t *count, uint64_t place) {
+  uint32_t i = 0;
+  while (i < *count && all[i].place != place) i++;
+  if (i < *count) return &all[i];
+  ck_assert_msg(i < PLACES_MOST, "%s: steps from more than %d places", at, PLACES_MOST);
+  all[(*count)++] = (asked_from){.place = place};
+  return &all[i];
+}
+
+/* Marks the steps to fail: all, but of a formula of more than STEPS_EACH the first two and the last of each place.
+ * Returns how many steps there are. */
+static uint32_t choose_steps(bool chosen[STEPS_MOST]) {
+  static asked_from all[PLACES_MOST];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < places.nsteps; i++) {
+    chosen[i] = true;
+    if (places.nsteps <= STEPS_EACH) continue;
+    asked_from *from = find_place(all, &count, places.of_step[i]);
+    if (from->count > 2) chosen[from->last] = false; /* the first two stay */
+    from->count++;
+    from->last = i;
+  }
+  return places.nsteps;
+}
+
 static uint64_t fail_each_step(shapes *s, const char *id, const char *what, formula_fn formula) {
-  uint32_t step = 1;
-  do snprintf(at, sizeof at, "%s: %s, step %u fails", id, what, step);
-  while (formula(s, step) && ++step < STEPS_MOST);
-  ck_assert_uint_lt(step, STEPS_MOST);
-  return step - 1;
+  bool chosen[STEPS_MOST];
+  uint64_t failed = 0;
+  snprintf(at, sizeof at, "%s: %s", id, what);
+  places.noting = true;
+  places.nsteps = 0;
+  formula(s, 0);
+  places.noting = false;
+  const uint32_t nsteps = choose_steps(chosen);
+  for (uint32_t step = 1; step <= nsteps + 1; step++) {
+    if (step <= nsteps && !chosen[step - 1]) continue;
+    snprintf(at, sizeof at, "%s: %s, step %u fails", id, what, step);
+    ck_assert_msg(formula(s, step) == (step <= nsteps), "%s: another number of steps than before", at);
+    failed += step <= nsteps;
+  }
+  return failed;
 }
 
 static bool visit(void *context, const cf_case *c, const char *id) {
