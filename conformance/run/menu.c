@@ -29,6 +29,7 @@ typedef struct cf_walk {
   void *context;
   bool stopped;
   uint64_t number; /* cases so far, for shards */
+  bool has_prims;  /* some prim is selected */
   const cf_op *op;
   cf_case c; /* the case being varied */
   cf_level text_level;
@@ -351,12 +352,14 @@ static void cf_walk_prims(cf_walk *w, uint32_t aten) {
   }
 }
 
+/* Whether one of an op's prims is; with 0 one of any op's. */
 static bool cf_prims_selected(const cf_selection *s, uint32_t aten) {
   size_t count;
   const op_schema *all = op_schema_all(&count);
-  for (size_t i = 0; i < count; i++)
-    if (all[i].table == OPT_PRIMS && all[i].equal && all[i].equal->op_id == aten && cf_op_selected(s, all[i].name))
-      return true;
+  for (size_t i = 0; i < count; i++) {
+    if (all[i].table != OPT_PRIMS || !all[i].equal || (aten && all[i].equal->op_id != aten)) continue;
+    if (cf_op_selected(s, all[i].name)) return true;
+  }
   return false;
 }
 
@@ -372,11 +375,12 @@ static void cf_walk_op(cf_walk *w) {
     cf_walk_text(w);
     w->text_rank++;
   }
-  if (cf_prims_selected(w->selection, schema->id)) cf_walk_prims(w, schema->id);
+  if (w->has_prims && cf_prims_selected(w->selection, schema->id)) cf_walk_prims(w, schema->id);
 }
 
 void cf_menu(const cf_selection *selection, cf_visit_fn visit, void *context) {
   cf_walk w = {.selection = selection, .visit = visit, .context = context};
+  w.has_prims = cf_prims_selected(selection, 0);
   for (uint32_t t = 0; t < cf_topic_count; t++)
     for (uint32_t i = 0; i < cf_topics[t]->count && !w.stopped; i++) {
       if (!cf_family_selected(selection, cf_topics[t]->family)) break;
