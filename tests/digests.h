@@ -12,7 +12,7 @@
 #include "op_lines.h"
 #include "suite.h"
 
-enum { DIGEST_OPS = 1024, DIGEST_COLUMNS = 4, DIGEST_LINE = 256 };
+enum { DIGEST_OPS = 1024, DIGEST_COLUMNS = 5, DIGEST_LINE = 256 };
 
 typedef struct digests {
   const char *columns[DIGEST_COLUMNS + 1]; /* their names; NULL behind the last */
@@ -45,17 +45,26 @@ static inline void digest_line(char line[DIGEST_LINE], const digests *d, size_t 
   }
 }
 
+typedef struct digest_words {
+  char of[2 + DIGEST_COLUMNS][128]; /* name, cases, digests; "": it has no such word */
+} digest_words;
+
+static inline digest_words digest_read(const char *line) {
+  digest_words words = {{{0}}};
+  for (int i = 0, used = 0; i < 2 + DIGEST_COLUMNS; i++, line += used)
+    if (sscanf(line, "%127s%n", words.of[i], &used) != 1) break;
+  return words;
+}
+
 /* What is other than in the table, to stderr; expected "": the table has no such line. */
 static inline void digest_difference(const digests *d, const char *expected, const char *found) {
-  char was[2 + DIGEST_COLUMNS][128] = {{0}}, is[2 + DIGEST_COLUMNS][128] = {{0}};
-  sscanf(expected, "%127s %127s %127s %127s %127s %127s", was[0], was[1], was[2], was[3], was[4], was[5]);
-  sscanf(found, "%127s %127s %127s %127s %127s %127s", is[0], is[1], is[2], is[3], is[4], is[5]);
-  if (strcmp(was[1], is[1]) != 0) {
-    fprintf(stderr, "%s: %s cases, of which the table knows %s\n", is[0], is[1], *was[1] ? was[1] : "none");
+  const digest_words was = digest_read(expected), is = digest_read(found);
+  if (strcmp(was.of[1], is.of[1]) != 0) {
+    fprintf(stderr, "%s: %s cases, of which the table knows %s\n", is.of[0], is.of[1], *was.of[1] ? was.of[1] : "none");
     return;
   }
   for (int i = 0; d->columns[i]; i++)
-    if (strcmp(was[2 + i], is[2 + i]) != 0) fprintf(stderr, "%s: %s is another\n", is[0], d->columns[i]);
+    if (strcmp(was.of[2 + i], is.of[2 + i]) != 0) fprintf(stderr, "%s: %s is another\n", is.of[0], d->columns[i]);
 }
 
 /* Holds them against the table, whose lines stand in the order of the ops; in part: what was not told of is passed

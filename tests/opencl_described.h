@@ -1,4 +1,5 @@
-/* Devices that are described, on which nothing runs: a small and a large processor, a GPU, an H100. */
+/* Devices that are described, on which nothing runs: processors with vectors of 16, of 8 and of 4 lanes, a GPU, an
+ * H100. */
 #ifndef GRAFT_TESTS_OPENCL_DESCRIBED_H
 #define GRAFT_TESTS_OPENCL_DESCRIBED_H
 
@@ -21,6 +22,7 @@
   }
 
 static const idle_answer cpu16[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 16, 16, 512 << 10, 4096);
+static const idle_answer cpu8[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 8, 8, 512 << 10, 4096);
 static const idle_answer cpu4[] = DESCRIBED(CL_DEVICE_TYPE_CPU, 4, 4, 512 << 10, 4096);
 static const idle_answer gpu[] = DESCRIBED(CL_DEVICE_TYPE_GPU, 40, 1, 64 << 10, 256);
 static const idle_answer h100[] = {IDLE_H100,
@@ -34,6 +36,7 @@ static const struct described {
   const idle_answer *answers;
   const char *options[3];
 } described[] = {{"cpu16", cpu16, {"optimize=no"}},
+                 {"cpu8", cpu8, {"kernels=cpu", "optimize=no"}},
                  {"cpu4", cpu4, {"kernels=cpu"}},
                  {"gpu", gpu, {"kernels=gpu"}},
                  {"h100", h100, {NULL}}};
