@@ -133,19 +133,20 @@ def families_of_shared(tree, path):
     return sorted(families - {"core"})
 
 
-# Of what #ifdef asks about: whose the lines under it are, and whose those under its #else.
-BRANCHES = {"IS_CPU": ("cpu", "gpu"), "WARPS": ("nvidia", None), "SUM_BY_WARPS": ("nvidia", None)}
+# Of what #ifdef, or #if of one name, asks about: whose the lines under it are, and whose those under its #else.
+BRANCHES = {"IS_CPU": ("cpu", "gpu"), "WARPS": ("nvidia", None), "SUM_BY_WARPS": ("nvidia", None),
+            "COPIES": ("nvidia", None)}
 NEVER_MEETS = {None: ["nvidia"], "cpu": ["gpu", "nvidia"], "gpu": ["cpu"]}  # where none is named it is a processor
 
 
 def has_line(device, text, line):
     """Whether a device's kernels may have a line of OpenCL, counted from 1: what stands under IS_CPU is none of a GPU's,
-    and what stands under WARPS is NVIDIA's alone. A processor that no one has named runs kernels of both kinds."""
+    and what stands under WARPS or COPIES is NVIDIA's alone. A processor that no one has named runs kernels of both kinds."""
     open_ifs = []  # of each #if around it: whose its branch is, and whose the other one
-    for words in (source.split() for source in text.split("\n")[:line]):
+    for words in (source.partition("/*")[0].split() for source in text.split("\n")[:line]):
         if words[:1] in (["#ifdef"], ["#ifndef"], ["#if"]):
-            own, other = BRANCHES.get(" ".join(words[1:2]), (None, None))
-            open_ifs.append({"#ifdef": (own, other), "#ifndef": (other, own)}.get(words[0], (None, None)))
+            own, other = BRANCHES.get(" ".join(words[1:]), (None, None))
+            open_ifs.append((other, own) if words[0] == "#ifndef" else (own, other))
         elif words[:1] == ["#else"] and open_ifs:
             open_ifs[-1] = open_ifs[-1][::-1]
         elif words[:1] == ["#endif"] and open_ifs:

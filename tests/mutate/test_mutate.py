@@ -577,6 +577,13 @@ class Checks(unittest.TestCase):
             met = [name for line, name in enumerate(lines, 1) if name.isalpha() and plan.has_line(device, text, line)]
             self.assertEqual("".join(met), expected)
 
+    def test_lines_that_only_copies_have(self):
+        text = "a\n#if COPIES /* by copies */\nb\n#else\nc\n#endif\n#if COPIES || X\nd\n#endif\ne"
+        lines = text.split("\n")
+        for device, expected in ((None, "acde"), ("gpu", "abcde")):
+            met = [name for line, name in enumerate(lines, 1) if name.isalpha() and plan.has_line(device, text, line)]
+            self.assertEqual("".join(met), expected)
+
     def test_files_for_nvidia_are_met_there_alone(self):
         mutant = {"path": "reference_backend_opencl/kernels/matmul/nvidia.cl", "line": 1}
         self.assertFalse(plan.Graft("tree", "build").meets(mutant, "a"))
