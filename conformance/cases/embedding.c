@@ -49,7 +49,8 @@ static const cf_op cf_embedding_ops[] = {
      CF_TEXTS("s T[33,17] i64[13]<33 i64[5]<33!", "m T[129,1] i64[65]<129 i64[3]=0",
               "m T[7,5] i32[33]<7 i32[9]<33! false 0 false _ true 2",
               "m T[33,17] i64[13]<33 i64[5]<33! false 0 false T[13]",
-              "m T[7,5] i64[33]<7 i64[9]<33! false 0 false T[33] true"),
+              "m T[7,5] i64[33]<7 i64[9]<33! false 0 false T[33] true",
+              "m T[7,5] i64[33]<7 i64[9]<33! false 0 false _ false 0"),
      CF_FLOATS, CF_R_BAG, CF_VALUES, CF_ORDERED | CF_NO_ADJOINT, CF_G_LINEAR(2)},
     /* Means: ones give a gradient 1 / size a term, which counts none. Where indices are expanded, all 65 terms are
      * equal and round alike, so that they have the bound of any sum, n u. */

@@ -151,6 +151,9 @@ static const cf_op cf_softmax_ops[] = {
      CF_TEXTS("m T[33,17] 1", "m T[33,17] 0", "m T[1025] 0", "m T[3,13,17] 1", "m T[] 0", "m T[0,3] 1", "m T[5,1] 1",
               "m T[3,13,17] -2"),
      CF_FLOATS, CF_R_CUSTOM(cf_l_softmax), CF_VALUES, CF_WIDE, CF_G_CUSTOM(cf_g_softmax, 90)},
+    /* Rows of which nothing is left are 0. */
+    {"aten::_safe_softmax", CF_TEXTS("m T[33,17]~masked 1", "m T[33,17]~masked 0", "m T[5,1025]~masked 1"), CF_FLOATS,
+     CF_R_CUSTOM(cf_l_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_safe_softmax", CF_TEXTS("m T[33,17] 1 dtype=f32", "m T[33,17] 0 dtype=f64"), CF_BIT(F16) | CF_BIT(BF16),
      CF_R_CUSTOM(cf_l_softmax), CF_VALUES, 0, CF_G_NONE},
     {"aten::_softmax_backward_data", cf_soft_backward_texts, CF_FLOATS, CF_R_CUSTOM(cf_l_softmax_backward), CF_UNIT, 0,

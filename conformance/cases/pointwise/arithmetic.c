@@ -204,6 +204,9 @@ static const cf_op cf_arithmetic_ops[] = {
     /* Complex numbers meet real ones. */
     {"aten::add.Tensor", CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] i64[17]", "m bool[33,17] T[17]", "m f32[33,1] T[]"),
      CF_BIT(C64), CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
+    {"aten::add.Tensor",
+     CF_TEXTS("m f32[33,17] T[17]", "m T[33,17] c64[17]", "m bf16[33,17] T[17]", "m f64[33,1] T[17]"), CF_BIT(C128),
+     CF_R_SCALED, CF_VALUES, 0, CF_G_LINEAR(1)},
     {"aten::div.Tensor", CF_TEXTS("m 0.5-2j T[33,17]", "m T[33,17] 0.5-2j"), CF_BIT(F32) | CF_BIT(F64), CF_R_DIVISION,
      CF_NONZERO, 0, CF_G_LINEAR(6)},
     {"aten::where.self", CF_TEXTS("m bool[33,17] 0.5-2j T[33,17]"), CF_BIT(C64), CF_R_EXACT, CF_VALUES, 0,
