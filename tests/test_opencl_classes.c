@@ -62,6 +62,17 @@ static void gradient_alone(graft_tensor **in, graft_tensor **out, const void *wh
   if (e->seen) out[1] = retained(logarithm);
 }
 
+/* The gradient takes the place of what it is of: what a call reads, another writes. */
+static void gradient_in_place(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)out;
+  const entropy *e = what;
+  graft_tensor *logarithm = CALL(LOG_SOFTMAX, T(in[LOGITS]), INT(1), graft_value_bool(false));
+  graft_tensor *between = CALL(NLL_LOSS_BACKWARD, T(in[GRAD]), T(logarithm), T(in[TARGETS]), weight_of(e, in),
+                               INT(e->reduction), INT(IGNORED), T(in[ALL]));
+  WRITE(in[LOGITS], LOG_SOFTMAX_BACKWARD_DATA, T(between), T(logarithm), INT(1),
+        (graft_value){GRAFT_VALUE_DTYPE, 0, {.i = graft_tensor_dtype(in[LOGITS])}});
+}
+
 static graft_tensor *targets(int64_t rows, int64_t classes) {
   graft_tensor *t;
   int64_t *values = calloc((size_t)rows, sizeof *values);
@@ -117,8 +128,25 @@ START_TEST(one_kernel_and_the_same_bits) {
 }
 END_TEST
 
+START_TEST(what_is_read_is_not_written) {
+  enum { ROWS_OF = 7, CLASSES = 13 };
+  const entropy *e = &entropies[0];
+  if (!device) return;
+  graft_tensor *ways[2][INPUTS];
+  for (int i = 0; i < 2; i++) {
+    graft_tensor *in[INPUTS] = {sized(GRAFT_F32, ROWS_OF, CLASSES, 1), targets(ROWS_OF, CLASSES), one(GRAFT_F32, 2),
+                                filled_with(plain_value_at, GRAFT_F32, CLASSES, 3), one(GRAFT_F32, 4)};
+    memcpy(ways[i], in, sizeof in);
+  }
+  const way w = {gradient_in_place, e, INPUTS, 0, 2, 1, .at_least = false};
+  compare("in place", &w, ways[0], ways[1]);
+  for (int i = 0; i < 2; i++) release_all(ways[i], INPUTS);
+}
+END_TEST
+
 int main(void) {
-  const suite_test tests[] = {EACH(one_kernel_and_the_same_bits, ROWS(entropies)), {0}};
+  const suite_test tests[] = {
+      EACH(one_kernel_and_the_same_bits, ROWS(entropies)), ONCE(what_is_read_is_not_written), {0}};
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1);
   on_cpus = true;
   const int failed = run_suite("opencl_classes", tests, on_one_device(open_for_cpus));

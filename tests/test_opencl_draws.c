@@ -73,6 +73,16 @@ static void columns(graft_tensor **in, graft_tensor **out, const void *what) {
   out[0] = retained(CALL(SUM_DIM_INTLIST, T(kept), INTS(0), graft_value_bool(true)));
 }
 
+/* What is drawn counts as a tensor of the kernel: a group ends where it has no room for more. */
+enum { ADDENDS = 8, DRAWS = 4 };
+static void many(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *mask, *sum = CALL(TANH, T(in[0]));
+  for (int i = 1; i < ADDENDS; i++) sum = ADDED(sum, in[i]);
+  for (int i = 0; i < DRAWS; i++) sum = CALL(NEG, T(dropped(sum, 0.3, &mask)));
+  out[0] = retained(sum);
+}
+
 typedef struct drawing {
   const char *name;
   calls_fn calls;
@@ -167,12 +177,23 @@ START_TEST(of_f64_alone) {
 }
 END_TEST
 
+START_TEST(of_more_than_a_kernel_takes) {
+  if (!device) return;
+  graft_tensor *in[ADDENDS];
+  for (uint32_t i = 0; i < ADDENDS; i++) in[i] = sized(GRAFT_F32, 7, 13, i);
+  const way w = {many, NULL, ADDENDS, 1, ADDENDS + 2 * DRAWS, 2, .seed = 5};
+  compare("many", &w, in, in);
+  release_all(in, ADDENDS);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(of_f32, ROWS(programs_of)),
                               EACH(of_half_types, ROWS(programs_of)),
                               ONCE(of_any_layout),
                               ONCE(of_a_sum_that_is_turned),
                               ONCE(of_f64_alone),
+                              ONCE(of_more_than_a_kernel_takes),
                               {0}};
   const suite_test optimized[] = {ONCE(of_optimized_rows), {0}};
   const suite_options cpus = on_one_device(open_for_cpus), gpus = on_one_device(open_for_gpus);

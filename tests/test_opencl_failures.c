@@ -15,7 +15,7 @@
 #include "conformance/cases/cases.h"
 #include "conformance/run/menu.h"
 #include "conformance/run/run.h"
-#include "reference_backend_opencl/include/graft_opencl.h"
+#include "opencl_kept.h"
 #include "suite.h"
 
 /* ---- what all tests know, each in a process of its own ---- */
@@ -323,15 +323,6 @@ static void use_all(graft_rt_device *device, told *told) {
   tell(told, graft_device_synchronize(device));
   tell(told, graft_profiler_drain(device, take, told, &told->lost));
   if (stream) OK(graft_stream_destroy(stream));
-}
-
-/* Beside the driver, where it keeps them itself: what is kept may fail, too. For that PoCL compiles all kernels of a
- * program, used or not. */
-static void keep_programs(graft_rt_device *device) {
-  const void *table;
-  void *plugin;
-  OK(graft_device_extension(device, GRAFT_OPENCL_PROGRAMS, GRAFT_OPENCL_PROGRAMS_VERSION, &table, &plugin));
-  OK(((const graft_opencl_programs_api *)table)->keep_all(plugin));
 }
 
 /* Whether it came to the failure. */

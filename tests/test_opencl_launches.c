@@ -213,8 +213,26 @@ START_TEST(the_text_is_shown) {
 }
 END_TEST
 
+/* No larger one, and none that is smaller. */
+START_TEST(a_buffer_is_as_large_as_the_device_lets_it_be) {
+  enum { LARGEST_BYTES = 1 << 20 };
+  static const idle_answer little[] = {IDLE_NUMBER(CL_DEVICE_MAX_MEM_ALLOC_SIZE, cl_ulong, LARGEST_BYTES), {0}};
+  const int64_t largest = LARGEST_BYTES, more = LARGEST_BYTES + 1;
+  graft_tensor *t, *none = NULL;
+  if (!has_opencl()) return;
+  prepare_described();
+  idle_describe(little);
+  graft_rt_device *device = device_at(OPENCL, (const char *const[]){"kernels=gpu", "optimize=no", NULL}, 0);
+  OK(graft_tensor_empty(device, GRAFT_U8, 1, &largest, &t));
+  graft_tensor_release(t);
+  ck_assert_int_eq(graft_tensor_empty(device, GRAFT_U8, 1, &more, &none), GRAFT_OUT_OF_MEMORY);
+  OK(graft_backend_close(device->backend));
+}
+END_TEST
+
 int main(int argc, char **argv) {
-  const suite_test tests[] = {ONCE(launches_are_those_of_the_table), {0}};
+  const suite_test tests[] = {
+      ONCE(launches_are_those_of_the_table), ONCE(a_buffer_is_as_large_as_the_device_lets_it_be), {0}};
   const suite_test writing[] = {ONCE(the_table_is_written), {0}}, showing[] = {ONCE(the_text_is_shown), {0}};
   options = digest_options_of(argc, argv);
   if (argc == 2) families = argv[1];

@@ -6,6 +6,7 @@
 
 #include "marks.h"
 #include "opencl_device.h"
+#include "opencl_kept.h"
 #include "suite.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -258,10 +259,38 @@ START_TEST(a_large_call_is_not_slowed_by_a_small_one) {
 }
 END_TEST
 
+/* --- programs that are kept --- */
+
+/* Of a device that is opened anew, with what others have left in the folder. */
+static graft_opencl_statistics counts_where_they_are_kept(void) {
+  open_device();
+  keep_programs(device);
+  const graft_opencl_statistics counts = counts_of("aten::hypot f32[5] f32[5]");
+  OK(graft_backend_close(device->backend));
+  return counts;
+}
+
+START_TEST(what_is_kept_is_loaded) {
+  char folder[] = "/tmp/graft_test_XXXXXX", command[64];
+  if (!device) return;
+  OK(graft_backend_close(device->backend));
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  setenv("GRAFT_CACHE_DIR", folder, 1);
+  const graft_opencl_statistics first = counts_where_they_are_kept(), next = counts_where_they_are_kept();
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  ck_assert_int_eq(system(command), 0);
+  ck_assert_uint_eq(first.programs_built, 1);
+  ck_assert_uint_eq(first.programs_loaded, 0);
+  ck_assert_uint_eq(next.programs_built, 0);
+  ck_assert_uint_eq(next.programs_loaded, 1);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(small_calls_share_a_program, ROWS(sharing)),
                               ONCE(counts_go_with_the_work),
                               ONCE(counts_are_as_many_as_there_is_room_for),
+                              ONCE(what_is_kept_is_loaded),
                               ONCE(what_is_launched_often_is_optimized_once),
                               ONCE(what_is_optimized_has_all_constants),
                               ONCE(a_large_call_is_not_slowed_by_a_small_one),

@@ -109,6 +109,14 @@ static void with_casts(graft_tensor **in, graft_tensor **out, const void *what) 
   out[1] = retained(cast(WITHOUT(SUM_DIM_INTLIST, narrow, -1), GRAFT_F64));
 }
 
+/* Of all elements: that no dims are given and that all are is the same. */
+static void of_all(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  graft_tensor *x = CALL(TANH, T(in[0]));
+  out[0] = retained(CALL(NEG, T(CALL(SUM_DIM_INTLIST, T(x), INTS(0, 1), NO))));
+  out[1] = retained(CALL(NEG, T(CALL(PROD, T(x)))));
+}
+
 /* An input is written, once before any reduction and once behind all, and is read both as it was and as it is then. */
 static void with_writes(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;
@@ -225,6 +233,15 @@ START_TEST(writes_to_what_is_reduced) {
 }
 END_TEST
 
+START_TEST(dims_that_are_named_and_all_are_the_same) {
+  if (!device) return;
+  const way w = {of_all, NULL, 1, 2, teams ? 2 : 5, 1, .at_least = false};
+  graft_tensor *in[] = {sized(GRAFT_F32, 5, 13, 1)};
+  compare("all", &w, in, in);
+  release_all(in, 1);
+}
+END_TEST
+
 START_TEST(what_lines_cannot_see_runs_alone) {
   if (!device) return;
   const int64_t sizes[] = {3, 5, 7}, strides[] = {35, 7, 1}, turned[] = {35, 1, 5};
@@ -259,6 +276,7 @@ int main(void) {
   const suite_test tests[] = {ONCE(writes_to_what_is_reduced),
                               EACH(conversions_around_reductions, 2),
                               ONCE(what_lines_cannot_see_runs_alone),
+                              ONCE(dims_that_are_named_and_all_are_the_same),
                               EACH(rows_and_columns, ROWS(programs_of)),
                               EACH(other_dtypes, ROWS(programs_of)),
                               EACH(lines_that_are_not_held, ROWS(programs_of)),
