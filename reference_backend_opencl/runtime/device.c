@@ -97,8 +97,8 @@ static graft_status answer_string(cl_device_id id, cl_device_info key, void *val
 static graft_status answer_driver(cl_device_id id, void *value, size_t capacity, size_t *size) {
   /* The OpenCL version stands for the platform: a new PoCL keeps the driver's number now and then. */
   char driver[256] = "", version[256] = "", text[520];
-  clGetDeviceInfo(id, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
-  clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
+  clGetDeviceInfo(id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
+  clGetDeviceInfo(id, CL_DEVICE_VERSION, sizeof version, version, NULL);
   snprintf(text, sizeof text, "%s, %s", driver, version);
   return answer(text, strlen(text) + 1, value, capacity, size);
 }

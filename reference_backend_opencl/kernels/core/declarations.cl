@@ -203,10 +203,6 @@ float2 LIB_FUNCTION convert_float2(double2);
 double2 LIB_FUNCTION convert_double2(float2);
 double2 LIB_FUNCTION convert_double2(double2);
 #endif
-#if VEC != 8
-uint8 LIB_FUNCTION convert_uint8(ulong8);
-ulong8 LIB_FUNCTION convert_ulong8(uint8);
-#endif
 
 #define as_char(x) __builtin_astype((x), char)
 #define as_uchar(x) __builtin_astype((x), uchar)

@@ -222,7 +222,8 @@ static graft_status join_runs(const graft_exec *exec, const graft_args_cat *args
 
 graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
   const graft_dl_tensor *out = &args->out->dl;
-  ocl_region few[16], *regions = few;
+  enum { FEW = 16 };
+  ocl_region few[FEW], *regions = few;
   int64_t outer = 1, start = 0;
   uint64_t count = args->tensors.count;
   for (int64_t d = 0; d < args->dim; d++) outer *= out->shape[d];
@@ -233,7 +234,7 @@ graft_status ocl_op_cat(const graft_exec *exec, const graft_args_cat *args) {
   if (!exec->device->is_cpu && ocl_elements(args->out)) return ocl_join(exec, args);
   if (outer == 1 && ocl_joins_listed(exec->device, args)) return ocl_join_listed(exec, args);
   if (outer == 1) return join_runs(exec, args);
-  if (count > 16 && !(regions = calloc(count, sizeof *regions))) return GRAFT_OUT_OF_MEMORY;
+  if (count > FEW && !(regions = calloc(count, sizeof *regions))) return GRAFT_OUT_OF_MEMORY;
   for (uint64_t i = 0; i < count; i++) {
     const graft_dl_tensor *part = &args->tensors.items[i]->dl;
     bool is_nothing = ocl_elements(args->tensors.items[i]) == 0;

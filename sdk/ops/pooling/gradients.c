@@ -197,11 +197,8 @@ void pool_vjp(op_vjp *v) {
 
 void pool_vjp_average_backward(op_vjp *v) {
   const pool_row *row = op_row(v->schema->id);
-  const graft_tensor *grad = vjp_arg(v, INPUT);
   graft_value args[LONGEST] = {fx_tensor(v->g[OUT])};
   uint32_t count = 1;
-  if (row->windows == POOL_ADAPTIVE)
-    args[count++] = graft_value_ints(grad->sizes + grad->ndim - row->dims, (uint32_t)row->dims);
   for (uint32_t i = BACK_INPUT + 1; i < v->schema->nargs; i++) args[count++] = v->args[i];
   if (vjp_needs(v, INPUT)) v->results[INPUT] = fx_one(v->s, row->other, args, count);
   if (vjp_needs(v, BACK_INPUT)) v->results[BACK_INPUT] = fx_zeros_like(v->s, v->g[OUT]);
