@@ -412,6 +412,29 @@ def test_unsafe_indices_of_all_sizes(device, programs):
     assert [graphs_of([program]) for program in programs] == [1, 1] and not beside_graphs(programs)
 
 
+def test_root_mean_square_norms_of_all_sizes(device, programs):
+    """PyTorch's own hands an op that takes numbers the sizes that it traces."""
+
+    def function(x, weight):
+        return torch.nn.functional.rms_norm(x, x.shape[-1:]) + torch.rms_norm(x, x.shape, weight, 0.25)
+
+    compiled = torch.compile(function, backend="graft", dynamic=True)
+    for rows, columns in ((3, 5), (4, 7), (2, 9)):
+        results = []
+        for each in (compiled, function):
+            torch.manual_seed(rows)
+            leaves = [torch.randn(rows, columns, device=device, requires_grad=True) for _ in range(2)]
+            made = each(*leaves)
+            made.square().sum().backward()
+            results.append([made.detach(), *(leaf.grad for leaf in leaves)])
+        torch.testing.assert_close(*results)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*leaves), function(*leaves))
+    with pytest.raises(RuntimeError, match="normalized_shape"):
+        torch.compile(lambda x: torch.rms_norm(x, [x.shape[0] + 1]), backend="graft", dynamic=True)(leaves[0])
+    assert graphs_of(programs) <= 3
+
+
 def test_inputs_of_all_sizes_are_written(device, programs):
     def function(x, y):
         y.add_(x.sum(0))

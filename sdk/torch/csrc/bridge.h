@@ -12,6 +12,7 @@
 //   call.cpp       the boxed path of every op; registrations.cpp registers the rows, custom.cpp the ops of plugins
 //   factory.cpp    empty, resize, set and view ops on PyTorch's own kernels
 //   natives.cpp, compositions.cpp, histograms.cpp, quantization.cpp, sparse.cpp, sparse_mm.cpp  ops made of others
+//   sync_batch_norm.cpp, rms_norm.cpp  norms over processes, and of sizes that are open while PyTorch traces
 //   rnn.cpp        recurrent networks, a call for a layer's steps
 //   copy.cpp       _copy_from, _to_copy and their kin
 //   dims.cpp       tensors of more dimensions than libgraft has
