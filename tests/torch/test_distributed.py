@@ -1,5 +1,6 @@
 """Two processes: collectives of the device's tensors; DistributedDataParallel and FSDP2 equal one process."""
 
+import copy
 import datetime
 
 import pytest
@@ -34,6 +35,10 @@ def collectives(rank, device, _):
     whole = torch.zeros(4, device=device)
     dist.all_gather_into_tensor(whole, torch.full((2,), float(rank), device=device))
     assert whole.tolist() == [0, 0, 1, 1]
+    dist.all_gather_into_tensor(whole.view(1, 4).zero_(), torch.full((2,), float(rank), device=device))
+    assert whole.tolist() == [0, 0, 1, 1], "whatever its shape is"
+    dist.all_gather_into_tensor(whole[:2], torch.tensor(rank + 5.0, device=device))
+    assert whole.tolist() == [5, 6, 1, 1]
     if rank == 0:
         dist.send(torch.arange(3.0, device=device), dst=1)
     else:
@@ -153,6 +158,30 @@ def fully_sharded(rank, device, folder):
     torch.save([p.full_tensor().detach().cpu() for p in model.parameters()], folder / f"fully_sharded{rank}.pt")
 
 
+def synchronized(rank, device, _):
+    """SyncBatchNorm over unequal parts of a batch is a batch norm of the whole."""
+    shapes = ((8, 3), torch.float64, 1e-12), ((8, 3, 4, 2), torch.float32, 1e-5), ((8, 3, 4), torch.half, 2e-3)
+    for shape, dtype, limit in shapes:
+        torch.manual_seed(3)
+        x, slopes = torch.randn(shape).to(dtype).double(), torch.randn(shape).to(dtype).double()
+        alone = torch.nn.BatchNorm1d(3) if len(shape) < 4 else torch.nn.BatchNorm2d(3)
+        torch.nn.init.normal_(alone.weight)
+        norm = torch.nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(alone)).to(device)
+        if dtype == torch.float64:
+            norm = norm.double()
+        part = slice(0, 5) if rank == 0 else slice(5, 8)
+        mine, whole = x[part].to(device, dtype).requires_grad_(), x.requires_grad_()
+        y, expected = norm(mine), alone.double()(whole)
+        y.backward(slopes[part].to(device, dtype))
+        expected.backward(slopes)
+        for parameter in norm.parameters():
+            dist.all_reduce(parameter.grad)
+        found = [y, mine.grad, *norm.buffers(), *(p.grad for p in norm.parameters())]
+        wanted = [expected[part], x.grad[part], *alone.buffers(), *(p.grad for p in alone.parameters())]
+        for a, b in zip(found, wanted, strict=True):
+            torch.testing.assert_close(a.detach().cpu().double(), b.detach().double(), rtol=limit, atol=limit)
+
+
 def work(rank, folder, parts):
     start = f"file://{folder}/store"
     dist.init_process_group("graft", start, datetime.timedelta(seconds=30), world_size=2, rank=rank)
@@ -166,7 +195,7 @@ def test_collectives(tmp_path):
 
 
 def test_two_processes_equal_one(tmp_path):
-    mp.spawn(work, args=(tmp_path, [data_parallel, fully_sharded]), nprocs=2)
+    mp.spawn(work, args=(tmp_path, [data_parallel, fully_sharded, synchronized]), nprocs=2)
     model, x, y = model_and_data()
     train(model, x, y)
     for name in "data_parallel", "compiled", "fully_sharded":

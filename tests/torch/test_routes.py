@@ -170,7 +170,9 @@ def test_two_files_that_register_one_overload_are_refused(tmp_path, codegen):
         (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "graft: quantized tensors are not supported"),
         (lambda x: x.to_mkldnn(), "graft: MKL-DNN tensors are not supported"),
         (lambda x: torch._nested_tensor_from_mask(x[None], x[None, :, 0] > 0), "graft: nested tensors are not"),
-        (lambda x: torch.batch_norm_stats(x, 1e-5), "graft: aten::batch_norm_stats is an op of CUDA alone"),
+        (lambda x: torch.nested.as_nested_tensor([x]) * 2, "graft: nested tensors are not supported (aten::mul.Tensor)"),
+        (lambda x: torch.nested.as_nested_tensor([x.requires_grad_()]) * 2, "graft: nested tensors are not supported"),
+        (lambda x: torch._masked_scale(x, x, 1.0), "graft: aten::_masked_scale is an op of CUDA alone"),
     ],
 )
 def test_refusals_are_one_line_that_names_the_layout(device, call, message):

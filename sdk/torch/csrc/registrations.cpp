@@ -1,6 +1,9 @@
 // What the bridge registers with PyTorch: the generated rows, what is refused, and the fallback for the rest. The same
 // for all plugins; see codegen/ and docs/pytorch_routes.md.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_nested_tensor_size_native.h>
+#include <ATen/ops/_nested_tensor_storage_offsets_native.h>
+#include <ATen/ops/_nested_tensor_strides_native.h>
 #include <torch/library.h>
 
 #include <cstring>
@@ -131,6 +134,13 @@ TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
 }
 TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_key<kNested>>());
+}
+// Autograd asks for these where no exception may come from: of a nested tensor that is made of what requires a
+// gradient.
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
+  m.impl("_nested_tensor_size", TORCH_FN(at::native::_nested_tensor_size));
+  m.impl("_nested_tensor_storage_offsets", TORCH_FN(at::native::_nested_tensor_storage_offsets));
+  m.impl("_nested_tensor_strides", TORCH_FN(at::native::_nested_tensor_strides));
 }
 TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_key<kQuantized>>());

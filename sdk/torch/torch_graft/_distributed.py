@@ -43,6 +43,10 @@ _COLLECTIVES = (
     "send",
 )
 
+# Of these only the order of the elements counts: gloo, other than what serves other devices, would have the output's first
+# dim be as many times the input's as there are processes.
+_FLAT = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
+
 
 def install():
     import torch.distributed as distributed
@@ -112,7 +116,7 @@ class _Copies:
         if not isinstance(value, torch.Tensor) or not is_ours(value):
             return value
         if id(value) not in self.pairs:
-            self.pairs[id(value)] = (value, value.detach().cpu())
+            self.pairs[id(value)] = (value, value.detach().cpu().contiguous())
         return self.pairs[id(value)][1]
 
     def write_back(self, value):
@@ -131,6 +135,8 @@ def _collective(name):
     def call(self, *args, **kwargs):
         copies = _Copies()
         there = copies.of(args)
+        if name in _FLAT and copies.pairs:
+            there = [value.view(-1) if isinstance(value, torch.Tensor) else value for value in there]
         work = getattr(self._gloo, name)(*there, **kwargs)
         if not copies.pairs:
             return work
