@@ -299,6 +299,23 @@ def test_weights_that_are_tied_are_one(device, path):
         assert torch.equal(graph(x), step(x))
 
 
+class Returned(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(2, 3))
+        self.register_buffer("wide", torch.randn(4, 1).expand(4, 3))
+
+    def forward(self, x):
+        return x, self.weight, self.weight.t(), self.wide, x + self.wide[0], self.weight
+
+
+def test_what_is_held_can_be_returned(device, path):
+    model, x = Returned().to(device), torch.randn(5, 3, device=device)
+    for program in torch.export.export(model, (x,)), exported_with_rows(model, x):
+        torch_graft.save(program, path)
+        assert_gives(torch_graft.load_graph(path)(x), model(x))
+
+
 # --- what is refused ---
 
 

@@ -383,12 +383,11 @@ def _record_open(traced, index, kept):
                 _record_open_node(traced.module, recorder, node)
             for to, value in traced.writes:
                 recorder.write(recorder.values[to], recorder.values[value])
+            for node in _constant_outputs(traced, kept):
+                recorder.values[node] = recorder.op(torch.ops.aten.clone.default, recorder.values[node])
             recording.end()
             for name, node in traced.outputs:
-                value = recorder.values[node]
-                if isinstance(value, torch.Tensor):
-                    _refuse(f"{name} is what the program holds, as it is", "return what is computed", node)
-                recording.output(name, value)
+                recording.output(name, recorder.values[node])
     except _open_sizes.NotSayable as reason:
         _refuse(f"its sizes are open until a run, and {reason}", "export without dynamic_shapes, a file for each size")
     finally:
@@ -432,6 +431,8 @@ def _record(traced, index, kept):
             _record_nodes(traced.module, values, set())  # results lie as eager mode's do, whatever the trace took them for
             for to, value in traced.writes:
                 values[to].copy_(values[value])
+            for node in _constant_outputs(traced, kept):
+                values[node] = values[node].clone()
             recording.end()
         finally:
             recording.stop()
@@ -442,6 +443,16 @@ def _record(traced, index, kept):
             _refuse(f"it writes to {traced.names[node]}, a tensor on the CPU", "a file has it as it is now, for all runs; move "
                     "it to the device (optimizers: fused=True or capturable=True)")  # fmt: skip
     return recording
+
+
+def _constant_outputs(traced, kept):
+    """Outputs that are what the program holds, or views of it: no values of the graph, as their copies are."""
+    constant = {node for node, held in traced.held_by.items() if held not in kept}
+    for node in traced.module.graph.nodes:
+        given = node.all_input_nodes
+        if node.op == "call_function" and given and constant.issuperset(given):
+            constant.add(node)
+    return [node for node in dict.fromkeys(node for _, node in traced.outputs) if node in constant]
 
 
 def _output_value(name, node, value):
