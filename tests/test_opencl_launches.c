@@ -115,9 +115,7 @@ static void attempt(cf_call *call, graft_rt_device *device, FILE *to) {
   bool made = cf_attempt_begin(s);
   for (int run = 0; made && run < 2; run++) {
     graft_tensor *outs[CF_MAX_TENSORS] = {NULL};
-    for (uint32_t i = 0; i < s->nouts; i++) cf_guard_free(&s->out[0][i]);
-    made = cf_attempt_prepare(s, 0, outs); /* of another run inputs would be made anew: nothing has changed them here */
-    s->run = run;
+    made = cf_attempt_prepare(s, run, outs);
     if (made) {
       told = run ? to : NULL;
       const graft_status status = cf_attempt_call(s, outs);
