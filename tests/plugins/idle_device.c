@@ -277,7 +277,7 @@ static cl_uint arguments_of(const idle_program *program, const char *kernel) {
 
 /* ---- Kernels ---- */
 
-enum { ARGUMENTS = 64 };
+enum { ARGUMENTS = 256 };
 typedef struct kernel {
   const idle_program *program;
   char name[64];
