@@ -71,6 +71,22 @@ static void followed(graft_tensor **in, graft_tensor **out, const void *what) {
   out[1] = retained(sum_of(in[GRAD], 0, true));
 }
 
+/* What both read is written behind them, and so is what the product reads alone. */
+static void written_after(graft_tensor **in, graft_tensor **out, const void *what) {
+  of_layer(in, out, what);
+  WRITE(in[GRAD], TRIL, T(in[GRAD]), INT(-1));
+  WRITE(in[INPUT], MUL_TENSOR, T(in[INPUT]), NUMBER(3));
+}
+
+/* An input that lies transposed, which takes the first place in the product. */
+static void turned(graft_tensor **in, graft_tensor **out, const void *what) {
+  (void)what;
+  const int64_t depth = in[INPUT]->sizes[0], columns = in[INPUT]->sizes[1];
+  graft_tensor *lying = CALL(PERMUTE, T(CALL(VIEW, T(in[INPUT]), INTS(columns, depth))), INTS(1, 0));
+  out[0] = retained(weight_of(in[GRAD], lying));
+  out[1] = retained(sum_of(in[GRAD], 0, true));
+}
+
 static void of_columns(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;
   out[0] = retained(weight_of(in[GRAD], in[INPUT]));
@@ -103,11 +119,11 @@ static void of_later_rows(graft_tensor **in, graft_tensor **out, const void *wha
   out[1] = retained(sum_of(rows[OTHER], 0, true));
 }
 
-/* The gradient changes between the two. */
+/* The gradient changes between the two, by a call that joins no other. */
 static void written_between(graft_tensor **in, graft_tensor **out, const void *what) {
   (void)what;
   out[0] = retained(weight_of(in[GRAD], in[INPUT]));
-  WRITE(in[GRAD], MUL_TENSOR, T(in[GRAD]), NUMBER(3));
+  WRITE(in[GRAD], TRIL, T(in[GRAD]), INT(-1));
   out[1] = retained(sum_of(in[GRAD], 0, true));
 }
 
@@ -124,11 +140,13 @@ static const summed programs_of[] = {
     {"one of two layers", 1400, 24, 33, one_of_two, PAIR, APART},
     {"crossed", 1400, 24, 33, crossed, APART, APART},
     {"followed", 1400, 24, 33, followed, FOLLOWED, FOLLOWED},
+    {"written after", 1400, 24, 33, written_after, PAIR, APART},
+    {"turned", 1400, 24, 33, turned, PAIR, APART},
     {"sums of columns", 1400, 24, 33, of_columns, APART, APART},
     {"sums of another matrix", 1400, 24, 33, of_another, APART, APART},
     {"sums of fewer rows", 1400, 24, 33, of_fewer, APART, APART},
     {"sums of later rows", 1401, 24, 33, of_later_rows, APART, APART},
-    {"written between", 1400, 24, 33, written_between, APART, OTHERS},
+    {"written between", 1400, 24, 33, written_between, APART, APART},
 };
 
 static bool of_cpus = true; /* the kernels at hand */

@@ -59,8 +59,13 @@ def test_queues(device):
         assert type(parameter) is torch.nn.Parameter and not parameter.requires_grad
         storage = sent(torch.arange(4, device=device, dtype=torch.uint8).untyped_storage())
         assert storage.device == device and storage.tolist() == [0, 1, 2, 3]
+        torch.set_default_device(device)  # of what a program makes, not of copies
+        storage = sent(torch.arange(4, dtype=torch.uint8).untyped_storage())
+        assert storage.device == device and storage.tolist() == [0, 1, 2, 3]
+        torch.set_default_device(None)
         assert sent(torch.ones(2)).device.type == "cpu"
     finally:
+        torch.set_default_device(None)
         there.put(None)
         process.join(60)
 

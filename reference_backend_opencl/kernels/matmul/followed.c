@@ -79,12 +79,12 @@ static ocl_operands operands_of(const ocl_product_call *call) {
                         .alpha = call->alpha,
                         .beta = call->beta,
                         .sums = call->sums,
-                        .rows_to = call->rows_to,
-                        .rows_pass = call->rows_pass};
+                        .row_sums_to = call->row_sums_to,
+                        .row_sums_pass = call->row_sums_pass};
 }
 
 bool ocl_product_sums_rows(graft_device *device, const ocl_product_call *call) {
-  const ocl_reduction_pass *pass = call->rows_pass;
+  const ocl_reduction_pass *pass = call->row_sums_pass;
   const ocl_operands operands = operands_of(call);
   const graft_dl_tensor *a = &call->a->dl;
   const ocl_dtype *dtype = ocl_dtype_of(device, a->dtype);

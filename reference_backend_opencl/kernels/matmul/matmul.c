@@ -95,10 +95,12 @@ static ocl_place behind(ocl_place place, uint64_t bytes) {
   return (ocl_place){place.buffer, place.offset + bytes};
 }
 
-/* b: the second factor, where it is read; made where it is not there yet. */
+/* Packs what is packed: the second factor, where one part's has served (has_b), not again. *a and *b: where they are
+ * read.
+ */
 static graft_status pack_both(const graft_exec *exec, ocl_product *memo, const ocl_operands *call, ocl_place work,
                               bool has_b, ocl_place *a, ocl_place *b) {
-  const ocl_place subtotals = behind(work, memo->skip_subtotals), *first = call->rows_to ? &subtotals : NULL;
+  const ocl_place subtotals = behind(work, memo->skip_subtotals), *first = call->row_sums_to ? &subtotals : NULL;
   graft_status status = pack(&memo->pack_a, exec->stream, memo->packs_a, work, memo->swapped ? call->b : call->a,
                              memo->swapped ? NULL : first, a);
   if (status != GRAFT_OK || has_b) return status;
@@ -106,6 +108,7 @@ static graft_status pack_both(const graft_exec *exec, ocl_product *memo, const o
               memo->swapped ? call->a : call->b, memo->swapped ? first : NULL, b);
 }
 
+/* b: where the second factor is read; made where it is not there yet. */
 static graft_status launch_part(const graft_exec *exec, ocl_product *memo, const ocl_operands *call, ocl_place work,
                                 bool has_b, ocl_place *b) {
   ocl_argument all[OCL_WRITING_ARGUMENTS_MAX];
@@ -147,9 +150,9 @@ graft_status ocl_product_launch(const graft_exec *exec, ocl_product *memo, const
   for (int64_t part = 0; part < memo->parts && status == GRAFT_OK; part++) {
     const ocl_operands own = part_of(call, part, memo->parts, taken);
     status = launch_part(exec, memo, &own, work, part > 0 && !memo->swapped, &b);
-    if (status != GRAFT_OK || !call->rows_to) continue;
+    if (status != GRAFT_OK || !call->row_sums_to) continue;
     status = ocl_subtotals_launch(&memo->subtotals, exec->stream, memo->compute,
-                                  behind(ocl_place_of(call->rows_to), (uint64_t)part * memo->rows_step),
+                                  behind(ocl_place_of(call->row_sums_to), (uint64_t)part * memo->row_sums_step),
                                   behind(work, memo->skip_subtotals));
   }
   return status;

@@ -67,13 +67,14 @@ typedef struct ocl_product_call {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
   bool sums; /* out is the sum of the products of a batch; on CPUs alone */
-  /* Where sums of a's rows go, too, and the pass that would make them; or NULL: see summed.h. */
-  const graft_tensor_desc *rows_to;
-  const ocl_reduction_pass *rows_pass;
+  /* Where sums of a's rows go, too, or NULL; and, where the product is made, the pass that would make them: see
+   * summed.h. */
+  const graft_tensor_desc *row_sums_to;
+  const ocl_reduction_pass *row_sums_pass;
 } ocl_product_call;
 
-/* Whether the product copies its first factor, of which rows_pass makes sums of rows, in a launch that can begin them
- * as that pass does, bit for bit. */
+/* Whether the product copies its first factor, of which row_sums_pass makes sums of rows, in a launch that can begin
+ * them as that pass does, bit for bit. */
 bool ocl_product_sums_rows(graft_device *device, const ocl_product_call *call);
 /* False: the call is no such product. */
 bool ocl_product_read(const ocl_call *call, ocl_product_call *product);

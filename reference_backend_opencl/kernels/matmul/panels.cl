@@ -7,7 +7,7 @@
  * serves as it lies is not copied: of it single elements are read, so it may have any strides; but where many columns
  * meet it, one that is packed comes faster.
  *
- * The head defines TILE_M, TILE_V (vectors in a tile's row) and ROWS_A (rows in a panel of A), too. Panels of A are as high
+ * The head defines TILE_M, TILE_V (vectors in a tile's row), ROWS_A (rows in a panel of A) and STEP, too. Panels of A are as high
  * as a tile, so that it reads them from end to end; or higher, where a tile's columns, of which a work-item packs so many rows,
  * are no whole number of its rows: the least that holds both of them whole, so that neither goes on in another panel. */
 #define TILE_N (TILE_V * VEC)
@@ -47,7 +47,6 @@ typedef struct {
 } factor;
 
 /* A work-item packs TILE_N rows, STEP steps of them: long enough to read whole cache lines either way round. */
-#define STEP 64
 
 /* Where row r of these is, at step k. */
 static INLINED __global CT *packed_at(__global CT *to, long r, long k, const factor *f) {

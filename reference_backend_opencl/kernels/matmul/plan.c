@@ -16,8 +16,8 @@ typedef struct product {
   int64_t packed_a, odd;
 } product;
 
-#define STEP 64 /* and so many elements have a subtotal */
-_Static_assert(STEP == OCL_SEGMENT, "a work-item that packs makes what a reduction adds up in one go");
+/* How much of K a work-item packs: as much as a reduction adds up in one go, so that it can make a subtotal of that. */
+enum { STEP = OCL_SEGMENT };
 
 /* As panels.cl has them. */
 enum { TILES_MOST = 32, SPAN = 256 };
@@ -131,7 +131,7 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
                (int)t->v, call->addend ? "#define ADDEND\n" : "", call->relu ? "#define RELU\n" : "",
                call->scales ? "#define SCALED\n" : "", memo->pairs ? "#define PAIRS\n" : "");
   if (device->is_cpu)
-    ocl_text_add(&head, "#define ROWS_A %d\n", (int)rows_of_panel(t));
+    ocl_text_add(&head, "#define ROWS_A %d\n#define STEP %d\n", (int)rows_of_panel(t), (int)STEP);
   else
     ocl_text_add(&head, "#define TILE_N %d\n", (int)t->n);
   if (memo->tensor) files = ocl_tensor_head(&head, tensor, t);
@@ -149,7 +149,7 @@ static graft_status make_kernels(ocl_product *memo, graft_device *device, const 
   ocl_kernel *const first = memo->swapped ? &memo->pack_b : &memo->pack_a; /* of the call's factors */
   ocl_kernel *const second = memo->swapped ? &memo->pack_a : &memo->pack_b;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(second, device, &head, files, "pack");
-  if (call->rows_to) ocl_text_add(&head, "#define SUMMED\n");
+  if (call->row_sums_to) ocl_text_add(&head, "#define SUMMED\n");
   if (status == GRAFT_OK && head.failed) status = GRAFT_OUT_OF_MEMORY;
   if (status == GRAFT_OK && packs) status = ocl_kernel_init(first, device, &head, files, "pack");
   ocl_text_free(&head);
@@ -470,9 +470,9 @@ bool ocl_product_packs_first(graft_device *device, const ocl_operands *call) {
 
 /* Subtotals of the rows of the call's first factor: one for each item that packs it. */
 static graft_status plan_subtotals(ocl_product *memo, graft_device *device, const ocl_operands *call) {
-  ocl_reduction_pass part = *call->rows_pass;
+  ocl_reduction_pass part = *call->row_sums_pass;
   const int64_t rows = part.kept.size[0] / memo->parts;
-  memo->rows_step = (uint64_t)(rows * part.kept.stride[0][0] * memo->compute->bytes);
+  memo->row_sums_step = (uint64_t)(rows * part.kept.stride[0][0] * memo->compute->bytes);
   memo->skip_subtotals = memo->workspace_bytes;
   memo->workspace_bytes += bytes_of(rows * ocl_ceil_divide(memo->depth, STEP), memo->compute->bytes);
   part.kept.size[0] = rows;
@@ -512,7 +512,7 @@ graft_status ocl_product_plan(ocl_product *memo, graft_device *device, const ocl
     status = ocl_scales_make(&memo->scale, device, call->scales, p.m, p.n);
     if (status != GRAFT_OK) return status;
   }
-  if (call->rows_to) status = plan_subtotals(memo, device, call);
+  if (call->row_sums_to) status = plan_subtotals(memo, device, call);
   if (status != GRAFT_OK) return status;
   if (memo->splits) status = ocl_kernel_set(&memo->combine, 1, &(ocl_argument)OCL_VALUE(p));
   return status != GRAFT_OK ? status : ocl_kernel_set(&memo->multiply, 1, &(ocl_argument)OCL_VALUE(p));

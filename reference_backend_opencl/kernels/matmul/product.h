@@ -8,14 +8,14 @@
 typedef struct ocl_operands {
   const graft_tensor_desc *a, *b, *out, *addend;
   const graft_scalar *alpha, *beta;
-  const ocl_scales *scales;            /* or NULL */
-  bool relu;                           /* of the result */
-  bool mixed;                          /* of dtypes that only tensor cores take together */
-  bool tf32;                           /* f32 may be rounded to 11 bits */
-  bool sums;                           /* over a batch, whose K lie one after the other */
-  const graft_tensor_desc *rows_to;    /* sums of a's rows, or NULL */
-  const ocl_reduction_pass *rows_pass; /* that makes them */
-  const ocl_epilogue *epilogue;        /* or NULL; with its arguments, where the call runs */
+  const ocl_scales *scales;                /* or NULL */
+  bool relu;                               /* of the result */
+  bool mixed;                              /* of dtypes that only tensor cores take together */
+  bool tf32;                               /* f32 may be rounded to 11 bits */
+  bool sums;                               /* over a batch, whose K lie one after the other */
+  const graft_tensor_desc *row_sums_to;    /* sums of a's rows, or NULL */
+  const ocl_reduction_pass *row_sums_pass; /* that makes them */
+  const ocl_epilogue *epilogue;            /* or NULL; with its arguments, where the call runs */
   const ocl_argument *arguments;
   cl_uint count;
 } ocl_operands;
@@ -38,7 +38,7 @@ struct ocl_product {
   int64_t depth, block;      /* K, and how much of it a launch takes */
   uint64_t bytes_a, bytes_b; /* of what is packed: A's lies first in the workspace */
   uint64_t workspace_bytes, skip_partial, skip_scales, skip_subtotals;
-  uint64_t rows_step; /* bytes between the sums of two parts */
+  uint64_t row_sums_step; /* bytes between the sums of two parts */
 };
 
 /* Plans a product, and makes its kernels. */

@@ -14,8 +14,8 @@ typedef struct calls {
 
 typedef struct summed {
   ocl_product *product;
-  int a, b;         /* which of the group's inputs */
-  int out, rows_to; /* which of its outputs */
+  int a, b;             /* which of the group's inputs */
+  int out, row_sums_to; /* which of its outputs */
 } summed;
 
 /* ---- what they are ---- */
@@ -30,8 +30,8 @@ static ocl_product_call product_of(const calls *c) {
   return (ocl_product_call){.a = c->product->self,
                             .b = c->product->mat2,
                             .out = c->product->out,
-                            .rows_to = c->sum.out,
-                            .rows_pass = &c->pass};
+                            .row_sums_to = c->sum.out,
+                            .row_sums_pass = &c->pass};
 }
 
 static bool begin_together(const graft_tensor_desc *a, const graft_tensor_desc *b) {
@@ -63,8 +63,8 @@ static graft_status compile(const graft_exec *exec, const graft_graph_group *gro
   summed made = {.a = ocl_group_place(group->inputs, group->input_count, c.product->self),
                  .b = ocl_group_place(group->inputs, group->input_count, c.product->mat2),
                  .out = ocl_group_place(group->outputs, group->output_count, c.product->out),
-                 .rows_to = ocl_group_place(group->outputs, group->output_count, c.sum.out)};
-  if (made.a < 0 || made.b < 0 || made.out < 0 || made.rows_to < 0) return GRAFT_UNIMPLEMENTED;
+                 .row_sums_to = ocl_group_place(group->outputs, group->output_count, c.sum.out)};
+  if (made.a < 0 || made.b < 0 || made.out < 0 || made.row_sums_to < 0) return GRAFT_UNIMPLEMENTED;
   const ocl_product_call call = product_of(&c);
   graft_status status = ocl_product_make(exec, &call, NULL, &made.product);
   void *kept = status == GRAFT_OK ? malloc(sizeof made) : NULL;
@@ -81,7 +81,7 @@ static graft_status run(const graft_exec *exec, void *made, const graft_graph_ru
   const ocl_product_call call = {.a = args->inputs[summed->a],
                                  .b = args->inputs[summed->b],
                                  .out = args->outputs[summed->out],
-                                 .rows_to = args->outputs[summed->rows_to]};
+                                 .row_sums_to = args->outputs[summed->row_sums_to]};
   return ocl_product_run(exec, summed->product, &call, call.out, 0, NULL);
 }
 

@@ -9,7 +9,7 @@
 enum { OCL_SUMMED_CALLS = 2 };
 
 /* Whether these two calls are such a product and such a sum, which neither waits for the other, on a CPU; the sums have
- * the bits of the call alone. */
+ * the bits of the call alone, but for the signs of NaN. */
 bool ocl_summed_match(const graft_exec *exec, const graft_graph_node *const *nodes, uint32_t count);
 
 extern const ocl_group_kind ocl_summed_kind;

@@ -123,6 +123,7 @@ static bool dissolve_rest(grouping *g) {
     if (c->column) dissolve(g, c->column);
     if (c->beside && !c->leads) c->fits = c->fits_alone;
     c->beside = 0;
+    c->leads = false;
     any = true;
   }
   return any;

@@ -107,12 +107,20 @@ static bool is_free(const candidate *c) {
   return !c->pair && !c->joins_pair && !c->beside && !c->column && !c->lists;
 }
 
-/* Whether a call behind the product may go into its kernel. */
+/* Whether it reads what the product gives, and writes nothing that the product reads. */
+static bool takes_alone(const candidate *product, const candidate *late) {
+  const graft_graph_node *early = product->node, *node = late->node;
+  return ocl_share(early->writes, early->write_count, node->reads, node->read_count) &&
+         !ocl_share(early->reads, early->read_count, node->writes, node->write_count);
+}
+
+/* Whether a call behind the product may go into its kernel, which costs less than a reading of the factor does. What
+ * stands behind the sums is not looked at: it has an element a row. */
 static bool is_followed(const grouping *g, const candidate *product) {
   bool followed = false;
   for (size_t i = product->follows; i != OCL_NO_EDGE && !followed; i = g->edges[i].next) {
     const candidate *late = &g->nodes[g->edges[i].late];
-    followed = late->fits && is_free(late) && !late->multiplies && !late->stages;
+    followed = late->fits && is_free(late) && !late->multiplies && !late->stages && takes_alone(product, late);
   }
   return followed;
 }
@@ -149,6 +157,7 @@ void ocl_find_together(grouping *g, const graft_exec *exec) {
 static bool belongs(const grouping *g, uint32_t n) {
   const candidate *c = &g->nodes[n];
   if (!g->nmembers) return c->pair || c->beside; /* others wait for the first of theirs */
+  /* Two that are placed at once are all of their group, and its first has no pair. */
   const uint32_t pair = g->nodes[g->members[0]].pair;
   return pair && !c->beside && pair == (c->pair ? c->pair : 1 + n);
 }

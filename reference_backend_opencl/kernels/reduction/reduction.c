@@ -56,6 +56,12 @@ bool ocl_reduction_widen_if_small(pass *pass) {
   return true;
 }
 
+/* How many elements of a row, or of a column, are added up one after the other. */
+static int64_t segment_of(const pass *pass, int64_t vec) {
+  if (pass->of_subtotals) return 1;
+  return pass->rows ? OCL_SEGMENT * vec : OCL_SEGMENT;
+}
+
 static graft_status prepare_pieces(ocl_kernel *kernel, graft_device *device, const pass *exact) {
   pass shared = *exact;
   const pass *pass = &shared;
@@ -80,10 +86,7 @@ static graft_status prepare_pieces(ocl_kernel *kernel, graft_device *device, con
   int64_t space[5 * OCL_DIMS_MAX + 10];
   int n = ocl_geometry_numbers(&pass->kept, space);
   n += ocl_geometry_numbers(&pass->reduced, space + n);
-  int64_t segment = pass->of_subtotals ? 1
-                    : pass->rows       ? OCL_SEGMENT * vec
-                                       : OCL_SEGMENT,
-          per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
+  const int64_t segment = segment_of(pass, vec), per_row = ocl_ceil_divide(pass->reduced.size[0], segment);
   int64_t segments = per_row > 0 ? per_row * (ocl_geometry_elements(&pass->reduced) / pass->reduced.size[0]) : 0;
   int64_t outputs_per_unit = pass->rows ? 1 : width * vec;
   int64_t units_per_row = ocl_ceil_divide(pass->kept.size[0], outputs_per_unit);

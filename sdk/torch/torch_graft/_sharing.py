@@ -43,7 +43,7 @@ def _rebuild_tensor(kind, sent, device, requires_grad):
 def _reduce_storage(storage):
     if not is_ours(storage):
         return reductions.reduce_storage(storage)
-    contents = torch.empty(0, dtype=torch.uint8).set_(storage.cpu())
+    contents = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage.cpu())
     return _rebuild_storage, (_sent(contents), str(storage.device))
 
 
