@@ -242,7 +242,7 @@ static void check_threads(ck_session *s) {
 /* A buffer that is given back while a copy from it waits in its stream; and one that is taken from what was given back.
  */
 static void check_on_stream(ck_session *s) {
-  enum { BYTES = 1 << 20, ROUNDS = 50 };
+  enum { BYTES = 1 << 20, ROUNDS = 200 };
   ck_since(s, 2);
   if (!ck_property(s, GRAFT_DEVICE_UNCACHED, 4, 0)) ck_skip("the device does not say GRAFT_DEVICE_UNCACHED");
   if (!s->memory.release_on) ck_skip("the plugin has no release_on");
