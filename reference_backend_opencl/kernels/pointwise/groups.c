@@ -121,7 +121,6 @@ static bool dissolve_rest(grouping *g) {
     candidate *c = &g->nodes[n];
     if (c->placed || (!c->column && !c->beside)) continue;
     if (c->column) dissolve(g, c->column);
-    if (c->beside && !c->leads) c->fits = c->fits_alone;
     c->beside = 0;
     c->leads = false;
     any = true;
@@ -409,7 +408,7 @@ static bool place_alone(grouping *g) {
   bool any = false;
   for (uint32_t n = 0; n < g->graph->node_count; n++) {
     const candidate *c = &g->nodes[n];
-    if (c->placed || c->waits || c->fits) continue;
+    if (c->placed || c->waits || c->fits || c->beside) continue;
     place(g, n);
     any = true;
   }

@@ -22,7 +22,6 @@ typedef struct ocl_grouped_call {
                              * another group; 0: none */
   bool joins_pair;          /* it is that call */
   uint32_t beside;          /* 1 + the call that it is placed with at once, of which one `leads`; 0: none */
-  bool fits_alone;          /* `fits`, as it was before it was placed with its leader */
   bool placed;
   uint32_t waits; /* for how many others */
   size_t follows; /* the first edge to a node that runs behind it */

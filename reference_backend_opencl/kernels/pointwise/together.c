@@ -139,8 +139,6 @@ static void find_beside(grouping *g, const graft_exec *exec, uint32_t product) {
     c->beside = 1 + n;
     c->leads = true;
     sum->beside = 1 + product;
-    sum->fits_alone = sum->fits;
-    sum->fits = true;
   }
 }
 
