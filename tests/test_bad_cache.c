@@ -9,15 +9,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "own_folder.h"
 #include "suite.h"
 
 /* --- the cache of compiled programs --- */
 
-static char scratch[] = "/tmp/graft_test_XXXXXX";
+static char scratch[] = OWN_FOLDER;
 static char cache[80];
 
 static void make_scratch(void) {
-  ck_assert_ptr_nonnull(mkdtemp(scratch));
+  folder_make(scratch);
   snprintf(cache, sizeof cache, "%s/cache", scratch);
   setenv("GRAFT_CACHE_DIR", cache, 1);
   setenv("GRAFT_LOG", "error", 1);
@@ -26,9 +27,7 @@ static void make_scratch(void) {
 }
 
 static void remove_scratch(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(scratch);
 }
 
 /* Several programs: reaches further into compiling and writing than job. */

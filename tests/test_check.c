@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "own_folder.h"
 #include "plugin_path.h"
 #include "suite.h"
 
@@ -325,16 +326,14 @@ END_TEST
 
 /* --- files --- */
 
-static char folder[] = "/tmp/graft_test_XXXXXX";
+static char folder[] = OWN_FOLDER;
 
 static void make_folder(void) {
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  folder_make(folder);
 }
 
 static void remove_folder(void) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(folder);
 }
 
 static void put(const char *name, const char *text) {

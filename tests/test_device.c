@@ -6,6 +6,7 @@
 #include "device/internal.h"
 #include "heap.h"
 #include "null_device.h"
+#include "own_folder.h"
 #include "suite.h"
 
 /* --- properties --- */
@@ -189,8 +190,8 @@ END_TEST
 START_TEST(cache_directory) {
   graft_rt_device *device = null_device(NULL);
   const graft_host *host = &device->backend->host;
-  char root[] = "/tmp/graft_test_XXXXXX", path[256], expected[128];
-  ck_assert_ptr_nonnull(mkdtemp(root));
+  char root[] = OWN_FOLDER, path[256], expected[128];
+  folder_make(root);
   snprintf(expected, sizeof expected, "%s/deep/er", root);
   setenv("GRAFT_CACHE_DIR", expected, 1);
   size_t length = 0;
@@ -210,8 +211,7 @@ START_TEST(cache_directory) {
   ck_assert_int_eq(host->cache_directory(host->context, path, sizeof path, &length), GRAFT_UNIMPLEMENTED);
   setenv("GRAFT_CACHE_DIR", "none", 1);
   ck_assert_int_eq(host->cache_directory(host->context, path, sizeof path, &length), GRAFT_UNIMPLEMENTED);
-  snprintf(path, sizeof path, "rm -rf '%s'", root);
-  ck_assert_int_eq(system(path), 0);
+  folder_remove(root);
   const void *table;
   ck_assert_int_eq(host->extension(host->context, "graft.graph", 1, &table), GRAFT_UNIMPLEMENTED);
 }

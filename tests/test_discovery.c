@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "null_device.h"
+#include "own_folder.h"
 #include "plugin/loader.h"
 #include "suite.h"
 
@@ -106,8 +107,8 @@ static void copy_library(const char *name, const char *folder, const char *as) {
 /* Two folders with the null plugin in each, and only they are searched. */
 static tree plant(void) {
   umask(022);
-  tree t = {.root = "/tmp/graft_test_XXXXXX"};
-  ck_assert_ptr_nonnull(mkdtemp(t.root));
+  tree t = {.root = OWN_FOLDER};
+  folder_make(t.root);
   chmod(t.root, 0755);
   snprintf(t.one, sizeof t.one, "%s/one", t.root);
   snprintf(t.two, sizeof t.two, "%s/two", t.root);
@@ -125,9 +126,7 @@ static tree plant(void) {
 }
 
 static void uproot(const tree *t) {
-  char command[128];
-  snprintf(command, sizeof command, "rm -rf '%s'", t->root);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(t->root);
 }
 
 static const graft_backend_info *row_of(const char *name, bool refused) {

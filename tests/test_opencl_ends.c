@@ -6,6 +6,7 @@
 #include "bad_input.h"
 #include "between.h"
 #include "opencl_groups.h"
+#include "own_folder.h"
 #include "suite.h"
 
 static void ignore(void *context, const graft_profile_record *record) {
@@ -163,9 +164,9 @@ static void live_once(const char *const *options, void (*use_it)(graft_rt_device
 }
 
 static void expect_nothing_left(const char *const *options, void (*use_it)(graft_rt_device *device)) {
-  char cache[] = "/tmp/graft_test_XXXXXX", command[64];
+  char cache[] = OWN_FOLDER;
   long first[BETWEEN_COUNTS], second[BETWEEN_COUNTS];
-  ck_assert_ptr_nonnull(mkdtemp(cache));
+  folder_make(cache);
   setenv("GRAFT_CACHE_DIR", cache, 1);
   live_once(options, use_it, first); /* which keeps its programs on disk, and what a process has but once */
   live_once(options, use_it, first);
@@ -174,8 +175,7 @@ static void expect_nothing_left(const char *const *options, void (*use_it)(graft
     usleep(100000); /* a thread of the driver may be on its way out */
     between_count(second);
   }
-  snprintf(command, sizeof command, "rm -rf '%s'", cache);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(cache);
   for (int i = 0; i < BETWEEN_COUNTS; i++)
     ck_assert_msg(second[i] <= first[i], "%ld %s more are left each time", second[i] - first[i], between_kinds[i]);
   ck_assert_int_eq(second[BETWEEN_FILES], 0);

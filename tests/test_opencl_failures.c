@@ -16,6 +16,7 @@
 #include "conformance/run/menu.h"
 #include "conformance/run/run.h"
 #include "opencl_kept.h"
+#include "own_folder.h"
 #include "suite.h"
 
 /* ---- what all tests know, each in a process of its own ---- */
@@ -344,12 +345,11 @@ static bool use_once(const between_place *fails, told *told, long left[BETWEEN_C
 
 /* A life that writes its programs to a folder, and where nothing has failed one that reads them. */
 static void use_twice(const between_place *fails, told *told, long left[BETWEEN_COUNTS]) {
-  char folder[] = "/tmp/graft_test_XXXXXX", command[64];
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  char folder[] = OWN_FOLDER;
+  folder_make(folder);
   setenv("GRAFT_CACHE_DIR", folder, 1);
   if (!use_once(fails, told, left)) use_once(fails, told, left);
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(folder);
 }
 
 START_TEST(failures_beside_the_ops_are_told) {

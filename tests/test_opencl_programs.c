@@ -7,6 +7,7 @@
 #include "marks.h"
 #include "opencl_device.h"
 #include "opencl_kept.h"
+#include "own_folder.h"
 #include "suite.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
@@ -271,14 +272,13 @@ static graft_opencl_statistics counts_where_they_are_kept(void) {
 }
 
 START_TEST(what_is_kept_is_loaded) {
-  char folder[] = "/tmp/graft_test_XXXXXX", command[64];
+  char folder[] = OWN_FOLDER;
   if (!device) return;
   OK(graft_backend_close(device->backend));
-  ck_assert_ptr_nonnull(mkdtemp(folder));
+  folder_make(folder);
   setenv("GRAFT_CACHE_DIR", folder, 1);
   const graft_opencl_statistics first = counts_where_they_are_kept(), next = counts_where_they_are_kept();
-  snprintf(command, sizeof command, "rm -rf '%s'", folder);
-  ck_assert_int_eq(system(command), 0);
+  folder_remove(folder);
   ck_assert_uint_eq(first.programs_built, 1);
   ck_assert_uint_eq(first.programs_loaded, 0);
   ck_assert_uint_eq(next.programs_built, 0);
