@@ -275,5 +275,11 @@ bool fallback_forbidden();
 
 // Writes what an op of several made to its `out`: resized, cast where PyTorch's promotion allows it.
 at::Tensor &write_result(at::Tensor &out, const at::Tensor &result);
+// Half types as f32, what norms are counted in.
+at::Tensor wide(const at::Tensor &x);
+// All dims but the second, that of channels.
+std::vector<int64_t> all_but_channels(const at::Tensor &x);
+// Moves a running statistic on, where there is one.
+void move_on(const std::optional<at::Tensor> &running, const at::Tensor &now, double momentum);
 
 }  // namespace torch_graft

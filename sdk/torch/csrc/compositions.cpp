@@ -42,6 +42,21 @@ at::Tensor &write_result(at::Tensor &out, const at::Tensor &result) {
   return out.copy_(result);
 }
 
+at::Tensor wide(const at::Tensor &x) {
+  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+}
+
+std::vector<int64_t> all_but_channels(const at::Tensor &x) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (d != 1) dims.push_back(d);
+  return dims;
+}
+
+void move_on(const std::optional<at::Tensor> &running, const at::Tensor &now, double momentum) {
+  if (running && running->defined()) running->lerp_(now.to(running->scalar_type()), momentum);
+}
+
 namespace {
 
 using Optional = std::optional<at::Tensor>;
@@ -300,16 +315,11 @@ at::Tensor ctc_loss_backward(const at::Tensor &grad, const at::Tensor &log_probs
 // The statistics of each channel as normalization in training keeps them, the variance without Bessel's correction.
 std::tuple<at::Tensor, at::Tensor> batch_norm_update_stats(const at::Tensor &input, const Optional &running_mean,
                                                            const Optional &running_var, double momentum) {
-  std::vector<int64_t> dims;
-  for (int64_t d = 0; d < input.dim(); d++)
-    if (d != 1) dims.push_back(d);
   int64_t channels = input.size(1), each = channels ? input.numel() / channels : 0;
-  auto [variance, mean] = at::var_mean(input, dims, /*correction=*/0);
-  if (running_mean && running_mean->defined()) running_mean->lerp_(mean.to(running_mean->scalar_type()), momentum);
-  if (running_var && running_var->defined()) {
-    at::Tensor sample = variance.mul(static_cast<double>(each) / static_cast<double>(each - 1));
-    running_var->lerp_(sample.to(running_var->scalar_type()), momentum);
-  }
+  auto [variance, mean] = at::var_mean(input, all_but_channels(input), /*correction=*/0);
+  move_on(running_mean, mean, momentum);
+  if (running_var && running_var->defined())
+    move_on(running_var, variance.mul(static_cast<double>(each) / static_cast<double>(each - 1)), momentum);
   return {mean, variance};
 }
 

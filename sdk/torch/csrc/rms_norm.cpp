@@ -27,7 +27,7 @@ at::Tensor rms_norm(const at::Tensor &input, c10::SymIntArrayRef shape, const st
   at::native::_check_rms_norm_inputs_symint(input, shape, weighted ? *weight : at::Tensor());
   std::vector<int64_t> dims;
   for (int64_t d = -static_cast<int64_t>(shape.size()); d < 0; d++) dims.push_back(d);
-  at::Tensor x = at::isReducedFloatingType(input.scalar_type()) ? input.to(at::kFloat) : input;
+  at::Tensor x = wide(input);
   double least = eps ? *eps : smallest_step(x.scalar_type());
   at::Tensor result = x.mul(at::rsqrt(x.square().mean(dims, /*keepdim=*/true).add(least)));
   return (weighted ? result.mul(*weight) : result).to(input.scalar_type());

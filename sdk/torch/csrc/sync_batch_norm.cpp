@@ -11,23 +11,16 @@ namespace {
 
 using Optional = std::optional<at::Tensor>;
 
-at::Tensor wide(const at::Tensor &x) {
-  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-}
-
 bool is_there(const Optional &x) {
   return x && x->defined();
 }
 
-std::vector<int64_t> all_but_channels(const at::Tensor &x) {
+std::vector<int64_t> dims_of_batch(const at::Tensor &x) {
   TORCH_CHECK(x.dim() >= 2, "expected an input of at least 2 dims, the second of channels, but got ", x.sizes());
-  std::vector<int64_t> dims;
-  for (int64_t d = 0; d < x.dim(); d++)
-    if (d != 1) dims.push_back(d);
-  return dims;
+  return all_but_channels(x);
 }
 
-// What is of channels, beside a tensor of `dims` dims.
+// What is of channels, beside a tensor of as many dims as `like`.
 at::Tensor beside(const at::Tensor &channels, const at::Tensor &like) {
   std::vector<int64_t> shape(like.dim(), 1);
   shape[1] = channels.size(0);
@@ -35,7 +28,7 @@ at::Tensor beside(const at::Tensor &channels, const at::Tensor &like) {
 }
 
 std::tuple<at::Tensor, at::Tensor> stats(const at::Tensor &input, double eps) {
-  auto [variance, mean] = at::var_mean(wide(input), all_but_channels(input), /*correction=*/0);
+  auto [variance, mean] = at::var_mean(wide(input), dims_of_batch(input), /*correction=*/0);
   return {mean, at::rsqrt(variance.add(eps))};
 }
 
@@ -47,8 +40,8 @@ std::tuple<at::Tensor, at::Tensor> gathered(const at::Tensor &mean, const at::Te
   at::Tensor all = means.mul(each).sum(0).div(count);
   at::Tensor variances = wide(invstd).pow(-2).sub(eps).add(means.sub(all).square());
   at::Tensor deviations = variances.mul(each).sum(0);
-  if (is_there(running_mean)) running_mean->lerp_(all.to(running_mean->scalar_type()), momentum);
-  if (is_there(running_var)) running_var->lerp_(deviations.div(count.sub(1)).to(running_var->scalar_type()), momentum);
+  move_on(running_mean, all, momentum);
+  if (is_there(running_var)) move_on(running_var, deviations.div(count.sub(1)), momentum);
   return {all, at::rsqrt(deviations.div(count).add(eps))};
 }
 
@@ -83,7 +76,7 @@ at::Tensor &elemt_out(const at::Tensor &input, const Optional &weight, const Opt
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> backward_reduce(
     const at::Tensor &grad, const at::Tensor &input, const at::Tensor &mean, const at::Tensor &invstd,
     const Optional &weight, bool of_input, bool of_weight, bool of_bias) {
-  std::vector<int64_t> dims = all_but_channels(input);
+  std::vector<int64_t> dims = dims_of_batch(input);
   at::Tensor wide_grad = wide(grad), sum = wide_grad.sum(dims);
   at::Tensor product = wide_grad.mul(wide(input).sub(beside(mean, input))).sum(dims);
   at::ScalarType dtype = is_there(weight) ? weight->scalar_type() : input.scalar_type();
