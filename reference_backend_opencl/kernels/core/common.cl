@@ -36,8 +36,9 @@
 #define OVER_LANES
 #endif
 
-/* In front of a loop of a few rounds that a GPU is to have on their way together. Where a processor runs kernels for GPUs,
- * speed is not what is asked, and most of the time goes into compiling their code: it is kept short. */
+/* In front of a loop of a few rounds that a GPU is to have on their way together, or whose places are to be registers. Where
+ * a processor runs kernels for GPUs, speed is not what is asked, and most of the time goes into compiling their code: it is
+ * kept short. */
 #ifdef GPU_KERNELS_ON_CPU
 #define AT_THE_SAME_TIME _Pragma("clang loop unroll(disable) vectorize(disable)")
 #else

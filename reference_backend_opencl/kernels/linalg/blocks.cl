@@ -104,20 +104,17 @@ static INLINED void begin_with(strip x, const_matrix from, long length, bool ide
 static INLINED void turn_rows(strip x, __global const RT *cosines, __global const RT *sines, long from, long to) {
   const long ahead = from < to ? 1 : -1;
   group kept[GROUPS];
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) kept[g] = load_group(x, from, g);
+  AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) kept[g] = load_group(x, from, g);
   for (long i = from; i != to; i += ahead) {
     const long turn = min(i, i + ahead);
     const RT c = cosines[turn], s = sines[turn];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
       const group next = load_group(x, i + ahead, g);
       store_group(scale_add(s, next, c * kept[g]), x, i, g);
       kept[g] = scale_add(c, next, -s * kept[g]);
     }
   }
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) store_group(kept[g], x, to, g);
+  AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) store_group(kept[g], x, to, g);
 }
 
 /* Likewise by TOGETHER sweeps one behind the other, each a row behind the one before: a row that one has left is at once
@@ -130,33 +127,25 @@ static INLINED void turn_rows_together(strip x, __global const RT *cosines, __gl
     turn_rows(x, cosines + k * size, sines + k * size, from, from + ahead * (TOGETHER - 1 - k));
   group kept[TOGETHER][GROUPS];
   long i = from + ahead * (TOGETHER - 1);
-#pragma unroll
-  for (int k = 0; k < TOGETHER; k++) {
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) kept[k][g] = load_group(x, i - ahead * k, g);
+  AT_THE_SAME_TIME for (int k = 0; k < TOGETHER; k++) {
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) kept[k][g] = load_group(x, i - ahead * k, g);
   }
   for (; i != to; i += ahead) {
     const long turn = min(i, i + ahead);
     group next[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) next[g] = load_group(x, i + ahead, g);
-#pragma unroll
-    for (int k = 0; k < TOGETHER; k++) {
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) next[g] = load_group(x, i + ahead, g);
+    AT_THE_SAME_TIME for (int k = 0; k < TOGETHER; k++) {
       const RT c = cosines[k * size + turn - ahead * k], s = sines[k * size + turn - ahead * k];
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
         const group left = scale_add(s, next[g], c * kept[k][g]);
         kept[k][g] = scale_add(c, next[g], -s * kept[k][g]);
         next[g] = left;
       }
     }
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) store_group(next[g], x, i - ahead * (TOGETHER - 1), g);
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) store_group(next[g], x, i - ahead * (TOGETHER - 1), g);
   }
-#pragma unroll
-  for (int k = 0; k < TOGETHER; k++) {
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) store_group(kept[k][g], x, to - ahead * k, g);
+  AT_THE_SAME_TIME for (int k = 0; k < TOGETHER; k++) {
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) store_group(kept[k][g], x, to - ahead * k, g);
   }
   for (int k = 1; k < TOGETHER; k++) turn_rows(x, cosines + k * size, sines + k * size, to - ahead * k, to);
 }
@@ -239,25 +228,19 @@ static INLINED void subtract_rows(strip x, long first, long last, factor_matrix 
   for (long i = first; i < last; i += TILE) {
     group sum[TILE][GROUPS];
     const_matrix from[TILE];
-#pragma unroll
-    for (int r = 0; r < TILE; r++) {
+    AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
       const long row = min(i + r, last - 1); /* beyond the last, the last again */
       from[r] = f.at + row * f.down;
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) sum[r][g] = load_group(x, row, g);
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[r][g] = load_group(x, row, g);
     }
     for (int k = 0; k < count; k++) {
-#pragma unroll
-      for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
         const group factor = (group)(-CONJ_IF(f.conjugated, from[r][k * f.right]));
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, rows[k][g], sum[r][g]);
+        AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, rows[k][g], sum[r][g]);
       }
     }
-#pragma unroll
-    for (int r = 0; r < TILE; r++) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) {
+    AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
         if (i + r < last) store_group(sum[r][g], x, i + r, g);
       }
     }
@@ -302,26 +285,19 @@ static INLINED void eliminate(factor_matrix f, bool back, bool unit, strip x, lo
 static INLINED void project(group (*rows)[GROUPS], const_matrix v, long width, int count, strip x, long length) {
   for (int first = 0; first < count; first += TILE) {
     group sum[TILE][GROUPS];
-#pragma unroll
-    for (int r = 0; r < TILE; r++) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) sum[r][g] = (group)(0);
+    AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[r][g] = (group)(0);
     }
     for (long i = 0; i < length; i++) {
       group now[GROUPS];
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) now[g] = load_group(x, i, g);
-#pragma unroll
-      for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) now[g] = load_group(x, i, g);
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
         const group factor = (group)(CONJ(v[i * width + first + r]));
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, now[g], sum[r][g]);
+        AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[r][g] = MULTIPLY_ADD(factor, now[g], sum[r][g]);
       }
     }
-#pragma unroll
-    for (int r = 0; r < TILE; r++) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) rows[first + r][g] = sum[r][g];
+    AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) rows[first + r][g] = sum[r][g];
     }
   }
 }

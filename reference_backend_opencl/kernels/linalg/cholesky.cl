@@ -67,16 +67,12 @@ KERNEL_OF(PANEL, 1) panel(PLACE(l), PLACE(info), PLACE(state), PLACE(squares), l
   const long row = first + columns + part * PANEL + id;
   if (bad || row >= size) return;
   CT x[BLOCK];
-#pragma unroll
-  for (int j = 0; j < BLOCK; j++) x[j] = j < columns ? AT(f, row, first + j) : (CT)0;
-#pragma unroll
-  for (int j = 0; j < BLOCK; j++) {
+  AT_THE_SAME_TIME for (int j = 0; j < BLOCK; j++) x[j] = j < columns ? AT(f, row, first + j) : (CT)0;
+  AT_THE_SAME_TIME for (int j = 0; j < BLOCK; j++) {
     x[j] = x[j] / REAL(square[j][j]);
-#pragma unroll
-    for (int k = j + 1; k < BLOCK; k++) x[k] = MULTIPLY_ADD(-x[j], CONJ(square[k][j]), x[k]);
+    AT_THE_SAME_TIME for (int k = j + 1; k < BLOCK; k++) x[k] = MULTIPLY_ADD(-x[j], CONJ(square[k][j]), x[k]);
   }
-#pragma unroll
-  for (int j = 0; j < BLOCK; j++) {
+  AT_THE_SAME_TIME for (int j = 0; j < BLOCK; j++) {
     if (j < columns) AT(f, row, first + j) = x[j];
   }
 }
@@ -107,19 +103,16 @@ KERNEL_OF(TILE_LANES, 1) update(PLACE(l), PLACE(info), PLACE(state), CONST_PLACE
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   CT sums[ROWS_EACH];
-#pragma unroll
-  for (int r = 0; r < ROWS_EACH; r++) {
+  AT_THE_SAME_TIME for (int r = 0; r < ROWS_EACH; r++) {
     const long i = top + id / BLOCK + r * (BLOCK / ROWS_EACH), j = left + column;
     sums[r] = i < size && j <= i ? AT(f, i, j) : (CT)0;
   }
   for (int k = 0; k < BLOCK; k++) {
     const CT other = CONJ(others[column][k]);
-#pragma unroll
-    for (int r = 0; r < ROWS_EACH; r++)
+    AT_THE_SAME_TIME for (int r = 0; r < ROWS_EACH; r++)
       sums[r] = MULTIPLY_ADD(-rows[id / BLOCK + r * (BLOCK / ROWS_EACH)][k], other, sums[r]);
   }
-#pragma unroll
-  for (int r = 0; r < ROWS_EACH; r++) {
+  AT_THE_SAME_TIME for (int r = 0; r < ROWS_EACH; r++) {
     const long i = top + id / BLOCK + r * (BLOCK / ROWS_EACH), j = left + column;
     if (i < size && j <= i) AT(f, i, j) = i == j ? FROM_REAL(REAL(sums[r])) : sums[r];
   }

@@ -36,20 +36,17 @@ KERNEL_OF(ITEMS, 1) combine(PLACE(t), CONST_PLACE(a), CONST_PLACE(tau), reflecti
   const int id = (int)get_local_id(0);
   const_matrix reflectors = CONST_MATRIX(a) + b * of.rows * of.columns, factors = CONST_MATRIX(tau) + b * of.count;
   CT sums[PAIRS];
-#pragma unroll
-  for (int p = 0; p < PAIRS; p++) sums[p] = 0;
+  AT_THE_SAME_TIME for (int p = 0; p < PAIRS; p++) sums[p] = 0;
   for (long top = 0; top < length; top += TALL) {
     load_block(v, reflectors, &of, begin, top);
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
+    AT_THE_SAME_TIME for (int p = 0; p < PAIRS; p++) {
       const int at = id + p * ITEMS, i = at / WIDE % WIDE, k = at % WIDE;
       for (int r = 0; r < TALL; r++) sums[p] = MULTIPLY_ADD(CONJ(v[r][i]), v[r][k], sums[p]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-#pragma unroll
-  for (int p = 0; p < PAIRS; p++) {
+  AT_THE_SAME_TIME for (int p = 0; p < PAIRS; p++) {
     const int at = id + p * ITEMS;
     if (at < WIDE * WIDE) products[at / WIDE][at % WIDE] = sums[p];
   }
@@ -89,15 +86,13 @@ static INLINED void project(__local CT (*v)[WIDE + 1], __local CT (*x)[ACROSS + 
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int r = team; r < TALL; r += TEAMS) {
-#pragma unroll
-      for (int p = 0; p < 4; p++) {
+      AT_THE_SAME_TIME for (int p = 0; p < 4; p++) {
         sums[p / 2][p % 2] = MULTIPLY_ADD(CONJ(v[r][k + p / 2]), x[r][c + p % 2], sums[p / 2][p % 2]);
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-#pragma unroll
-  for (int p = 0; p < 4; p++) parts[team][k + p / 2][c + p % 2] = sums[p / 2][p % 2];
+  AT_THE_SAME_TIME for (int p = 0; p < 4; p++) parts[team][k + p / 2][c + p % 2] = sums[p / 2][p % 2];
 }
 
 /* What is projected becomes T, or T^H, times it. */
@@ -129,19 +124,16 @@ static INLINED void subtract_found(__local CT (*v)[WIDE + 1], __local CT (*found
   const int id = (int)get_local_id(0), c = id % ACROSS;
   const long length = of->rows - begin;
   CT own[WIDE];
-#pragma unroll
-  for (int k = 0; k < WIDE; k++) own[k] = found[k][c];
+  AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) own[k] = found[k][c];
   for (long top = 0; top < length; top += TALL) {
     load_block(v, a, of, begin, top);
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (int r = 0; r < TALL; r += ITEMS / ACROSS) {
+    AT_THE_SAME_TIME for (int r = 0; r < TALL; r += ITEMS / ACROSS) {
       const int i = r + id / ACROSS;
       if (top + i >= length || c >= to.wide) continue;
       const long at = (begin + top + i) * to.step + c * to.next;
       CT sum = to.at[at];
-#pragma unroll
-      for (int k = 0; k < WIDE; k++) sum = MULTIPLY_ADD(-v[i][k], own[k], sum);
+      AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) sum = MULTIPLY_ADD(-v[i][k], own[k], sum);
       to.at[at] = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -13,15 +13,13 @@ KERNEL_OF(LANES, 1) panel(PLACE(a), PLACE(tau), long rows, long columns, long co
   const int wide = (int)min((long)WIDE, count - first), behind = (int)min((long)WIDE, columns - first);
   matrix at = MATRIX(a) + b * rows * columns + first * columns + first + j;
   CT x[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; e++) {
+  AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
     const int row = g * EACH + e;
     x[e] = row < length && j < behind ? at[row * columns] : (CT)0;
   }
   for (int k = 0; k < wide; k++) {
     RT largest = 0;
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       const int row = g * EACH + e;
       if (row == k) top[j] = x[e];
       if (j == k) below[g][e] = row > k ? x[e] : (CT)0;
@@ -37,8 +35,7 @@ KERNEL_OF(LANES, 1) panel(PLACE(a), PLACE(tau), long rows, long columns, long co
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     CT sum = 0;
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       const CT other = j == k ? below[g][e] : x[e];
       sum = MULTIPLY_ADD(CONJ(below[g][e]), other, sum);
     }
@@ -51,8 +48,7 @@ KERNEL_OF(LANES, 1) panel(PLACE(a), PLACE(tau), long rows, long columns, long co
     }
     const reflector by = reflector_of(top[k], most, REAL(squares));
     const CT less = MUL(CONJ(by.factor), MULTIPLY_ADD(CONJ(by.each), all, top[j])), each = MUL(by.each, less);
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       const int row = g * EACH + e;
       if (j > k) x[e] = row == k ? x[e] - less : MULTIPLY_ADD(-each, below[g][e], x[e]);
       if (j == k && row == k) x[e] = FROM_REAL(by.beta);
@@ -61,8 +57,7 @@ KERNEL_OF(LANES, 1) panel(PLACE(a), PLACE(tau), long rows, long columns, long co
     if (id == 0) MATRIX(tau)[b * count + first + k] = by.factor;
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-#pragma unroll
-  for (int e = 0; e < EACH; e++) {
+  AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
     const int row = g * EACH + e;
     if (row < length && j < behind) at[row * columns] = x[e];
   }

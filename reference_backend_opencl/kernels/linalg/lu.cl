@@ -34,15 +34,14 @@ static INLINED int best_of(__local RT *sizes, __local int *places, __local RT *f
   barrier(CLK_LOCAL_MEM_FENCE);
   if (id < FIRST_BIDS) {
     bid best = {sizes[id], places[id]};
-#pragma unroll
-    for (int i = FIRST_BIDS; i < LANES; i += FIRST_BIDS) best = better(best, (bid){sizes[i + id], places[i + id]});
+    AT_THE_SAME_TIME for (int i = FIRST_BIDS; i < LANES; i += FIRST_BIDS)
+      best = better(best, (bid){sizes[i + id], places[i + id]});
     few[id] = best.size;
     few_places[id] = best.place;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   bid best = {few[0], few_places[0]};
-#pragma unroll
-  for (int i = 1; i < FIRST_BIDS; i++) best = better(best, (bid){few[i], few_places[i]});
+  AT_THE_SAME_TIME for (int i = 1; i < FIRST_BIDS; i++) best = better(best, (bid){few[i], few_places[i]});
   return best.place;
 }
 
@@ -59,18 +58,15 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
   matrix at = MATRIX(lu) + b * rows * columns + first * columns + first;
   CT x[EACH][WIDE];
   int place[EACH], bad = 0;
-#pragma unroll
-  for (int e = 0; e < EACH; e++) {
+  AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
     place[e] = e * LANES + id;
-#pragma unroll
-    for (int chunk = 0; chunk < WIDE; chunk += CHUNK) {
+    AT_THE_SAME_TIME for (int chunk = 0; chunk < WIDE; chunk += CHUNK) {
       for (int p = id; p < LANES * CHUNK; p += LANES) {
         const int i = e * LANES + p / CHUNK, j = chunk + p % CHUNK;
         staged[p / CHUNK][p % CHUNK] = i < count && j < wide ? at[i * columns + j] : (CT)0;
       }
       barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-      for (int j = 0; j < CHUNK; j++) x[e][chunk + j] = staged[id][j];
+      AT_THE_SAME_TIME for (int j = 0; j < CHUNK; j++) x[e][chunk + j] = staged[id][j];
       barrier(CLK_LOCAL_MEM_FENCE);
     }
   }
@@ -78,15 +74,13 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
     const int left = WIDE - k - 1;
     const bool real = k < wide;
     bid best = {-2, 0};
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       if (place[e] < count) best = better(best, (bid){bid_of(x[e][0], place[e], k), place[e]});
     }
     sizes[id] = best.size;
     places[id] = best.place;
     const int winner = best_of(sizes, places, few, few_places), row = exchanged && real ? winner : k;
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       const bool ahead = place[e] == row;
       place[e] = ahead ? k : place[e] == k ? row : place[e];
       for (int j = 0; ahead && j < WIDE; j++) pivot[j] = x[e][j];
@@ -95,12 +89,10 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
     const CT head = pivot[0];
     if (real && !bad && !NONZERO(head)) bad = (int)first + k + 1;
     if (real && id == 0) WHOLE(pivots)[b * steps + first + k] = (int)first + row + 1;
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
       const bool below = real && place[e] > k && NONZERO(head);
       const CT factor = below ? DIVIDE(x[e][0], head) : x[e][0];
-#pragma unroll
-      for (int j = 0; j + 1 < WIDE; j++) {
+      AT_THE_SAME_TIME for (int j = 0; j + 1 < WIDE; j++) {
         const CT now = x[e][j + 1];
         x[e][j] = below && j < left ? MULTIPLY_ADD(-factor, pivot[j + 1], now) : now;
       }
@@ -108,21 +100,17 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
     }
   }
   __global int *from = WHOLE(moves) + b * 2 * WIDE, *to = from + WIDE;
-#pragma unroll
-  for (int e = 0; e < EACH; e++) {
+  AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
     const int row = e * LANES + id;
     if (place[e] < WIDE) from[place[e]] = row;
     if (row < WIDE) to[row] = place[e];
   }
   if (id == 0 && bad && !WHOLE(info)[b]) WHOLE(info)[b] = bad;
   barrier(CLK_GLOBAL_MEM_FENCE); /* who writes an element is not who read it */
-#pragma unroll
-  for (int e = 0; e < EACH; e++) {
+  AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
     places[id] = place[e];
-#pragma unroll
-    for (int chunk = 0; chunk < WIDE; chunk += CHUNK) {
-#pragma unroll
-      for (int j = 0; j < CHUNK; j++) staged[id][j] = x[e][chunk + j];
+    AT_THE_SAME_TIME for (int chunk = 0; chunk < WIDE; chunk += CHUNK) {
+      AT_THE_SAME_TIME for (int j = 0; j < CHUNK; j++) staged[id][j] = x[e][chunk + j];
       barrier(CLK_LOCAL_MEM_FENCE);
       for (int p = id; p < LANES * CHUNK; p += LANES) {
         const int i = places[p / CHUNK], j = chunk + p % CHUNK;
@@ -152,24 +140,19 @@ KERNEL_OF(SQUARE_LANES, 1) across(PLACE(lu), PLACE(moves), long rows, long colum
   const long beside = part * SQUARE_LANES + id, column = beside < first ? beside : beside + wide;
   if (column >= columns) return;
   CT x[WIDE], old[WIDE];
-#pragma unroll
-  for (int k = 0; k < WIDE; k++) {
+  AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) {
     old[k] = k < wide ? at[k * columns + column] : (CT)0;
     x[k] = k < wide ? at[from[k] * columns + column] : (CT)0;
   }
-#pragma unroll
-  for (int k = 0; k < WIDE; k++) {
+  AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) {
     if (k < wide && to[k] >= wide) at[to[k] * columns + column] = old[k];
   }
   if (column > first) {
-#pragma unroll
-    for (int k = 0; k < WIDE; k++) {
-#pragma unroll
-      for (int i = k + 1; i < WIDE; i++) x[i] = MULTIPLY_ADD(-square[i][k], x[k], x[i]);
+    AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) {
+      AT_THE_SAME_TIME for (int i = k + 1; i < WIDE; i++) x[i] = MULTIPLY_ADD(-square[i][k], x[k], x[i]);
     }
   }
-#pragma unroll
-  for (int k = 0; k < WIDE; k++) {
+  AT_THE_SAME_TIME for (int k = 0; k < WIDE; k++) {
     if (k < wide) at[k * columns + column] = x[k];
   }
 }
@@ -191,26 +174,21 @@ KERNEL_OF(TILE_LANES, 1) update(PLACE(lu), long rows, long columns, long tiles, 
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   CT sums[EDGE][EDGE];
-#pragma unroll
-  for (int r = 0; r < EDGE; r++) {
-#pragma unroll
-    for (int c = 0; c < EDGE; c++) {
+  AT_THE_SAME_TIME for (int r = 0; r < EDGE; r++) {
+    AT_THE_SAME_TIME for (int c = 0; c < EDGE; c++) {
       const long i = top + y + r * SIDE, j = left + x + c * SIDE;
       sums[r][c] = i < rows && j < columns ? at[i * columns + j] : (CT)0;
     }
   }
   for (int k = 0; k < WIDE; k++) {
-#pragma unroll
-    for (int r = 0; r < EDGE; r++) {
+    AT_THE_SAME_TIME for (int r = 0; r < EDGE; r++) {
       const CT factor = -down[k][y + r * SIDE];
-#pragma unroll
-      for (int c = 0; c < EDGE; c++) sums[r][c] = MULTIPLY_ADD(factor, over[k][x + c * SIDE], sums[r][c]);
+      AT_THE_SAME_TIME for (int c = 0; c < EDGE; c++)
+        sums[r][c] = MULTIPLY_ADD(factor, over[k][x + c * SIDE], sums[r][c]);
     }
   }
-#pragma unroll
-  for (int r = 0; r < EDGE; r++) {
-#pragma unroll
-    for (int c = 0; c < EDGE; c++) {
+  AT_THE_SAME_TIME for (int r = 0; r < EDGE; r++) {
+    AT_THE_SAME_TIME for (int c = 0; c < EDGE; c++) {
       const long i = top + y + r * SIDE, j = left + x + c * SIDE;
       if (i < rows && j < columns) at[i * columns + j] = sums[r][c];
     }

@@ -70,15 +70,12 @@ static INLINED void reflect_strip(block by, bool adjoint, strip x, long length) 
   for (int done = 0; done < by.count; done++) { /* in place: those that a row is made of are still what they were */
     const int i = adjoint ? by.count - 1 - done : done, end = adjoint ? i + 1 : by.count;
     group sum[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) sum[g] = (group)(0);
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = (group)(0);
     for (int k = adjoint ? 0 : i; k < end; k++) {
       const group factor = (group)(adjoint ? CONJ(by.t[k * by.width + i]) : by.t[i * by.width + k]);
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD(factor, rows[k][g], sum[g]);
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD(factor, rows[k][g], sum[g]);
     }
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) rows[i][g] = sum[g];
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) rows[i][g] = sum[g];
   }
   subtract_rows(x, 0, length, (factor_matrix){by.v, by.width, 1, false}, rows, by.count);
 }
@@ -90,19 +87,15 @@ static INLINED void reflect_columns(const_matrix column, CT factor, matrix to, l
     const strip x = strip_of(to, step, 1, j, wide);
     group sum[GROUPS];
     if (j + STRIP <= first) continue;
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) sum[g] = load_group(x, 0, g);
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = load_group(x, 0, g);
     for (long i = 1; i < length; i++) {
       const group part = (group)(CONJ(column[i * step]));
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD(part, load_group(x, i, g), sum[g]);
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD(part, load_group(x, i, g), sum[g]);
     }
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) sum[g] = MUL(sum[g], (group)(-factor));
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = MUL(sum[g], (group)(-factor));
     for (long i = 0; i < length; i++) {
       const group part = (group)(i ? column[i * step] : FROM_REAL(1));
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
         const group now = load_group(x, i, g);
         store_group(keep_before(first - (int)j - g * LANES, now, MULTIPLY_ADD(part, sum[g], now)), x, i, g);
       }

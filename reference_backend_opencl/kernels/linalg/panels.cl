@@ -22,21 +22,19 @@ static void multiply_half(matrix y, const_matrix a, const_matrix x, long first, 
   for (long i = begin; i < wide; i += TILE) {
     const long right = (i / STRIP + 1) * STRIP;
     group sum[TILE], parts[TILE];
-#pragma unroll
-    for (int r = 0; r < TILE; r++) {
+    AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
       parts[r] = (group)(x[i + r]);
       sum[r] = (group)(0);
     }
     for (long j = right - STRIP; j < right; j += LANES) {
       const group part = whole(x + j);
-#pragma unroll
-      for (int r = 0; r < TILE; r++) sum[r] = MULTIPLY_ADD(part, whole(a + (i + r) * wide + j), sum[r]);
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++)
+        sum[r] = MULTIPLY_ADD(part, whole(a + (i + r) * wide + j), sum[r]);
     }
     for (long j = right; j < wide; j += LANES) {
       const group part = whole(x + j);
       group below = whole(y + j);
-#pragma unroll
-      for (int r = 0; r < TILE; r++) {
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
         const group given = whole(a + (i + r) * wide + j);
         sum[r] = MULTIPLY_ADD(part, given, sum[r]);
         below = MULTIPLY_ADD(parts[r], CONJ(given), below);
@@ -116,31 +114,25 @@ static void subtract_panel(panel of, int count, long begin) {
   for (long j = begin; j < wide; j += STRIP) {
     for (long i = begin; i < j + STRIP; i += TILE) {
       group sum[TILE][GROUPS];
-#pragma unroll
-      for (int r = 0; r < TILE; r++) {
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) sum[r][g] = whole(of.a + (i + r) * wide + j + g * LANES);
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
+        AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[r][g] = whole(of.a + (i + r) * wide + j + g * LANES);
       }
       for (int c = 0; c < count; c++) {
         group xs[GROUPS], ys[GROUPS];
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) {
+        AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
           xs[g] = CONJ(whole(of.x + c * wide + j + g * LANES));
           ys[g] = CONJ(whole(of.y + c * wide + j + g * LANES));
         }
-#pragma unroll
-        for (int r = 0; r < TILE; r++) {
+        AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
           const_matrix row = of.columns + (i + r) * 2 * BLOCK + c;
           const group less_x = (group)(row[0]), less_y = (group)(row[BLOCK]);
-#pragma unroll
-          for (int g = 0; g < GROUPS; g++)
+          AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++)
             sum[r][g] = MULTIPLY_ADD(less_y, xs[g], MULTIPLY_ADD(less_x, ys[g], sum[r][g]));
         }
       }
-#pragma unroll
-      for (int r = 0; r < TILE; r++) {
-#pragma unroll
-        for (int g = 0; g < GROUPS; g++) store_lanes(sum[r][g], of.a + (i + r) * wide + j + g * LANES, 1, LANES);
+      AT_THE_SAME_TIME for (int r = 0; r < TILE; r++) {
+        AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++)
+          store_lanes(sum[r][g], of.a + (i + r) * wide + j + g * LANES, 1, LANES);
       }
     }
   }

@@ -15,15 +15,12 @@ static void project_rows(matrix z, matrix w, const_matrix g, CT factor, long k, 
     const strip to = strip_of(z, 0, 1, j, count), row = strip_of(w, 0, 1, j, count);
     const strip from = strip_of((matrix)g, count, 1, j, count);
     group sum[GROUPS];
-#pragma unroll
-    for (int p = 0; p < GROUPS; p++) sum[p] = load_group(from, k, p);
+    AT_THE_SAME_TIME for (int p = 0; p < GROUPS; p++) sum[p] = load_group(from, k, p);
     for (long i = k + 1; i < length; i++) {
       const group part = (group)(CONJ(g[i * count + k]));
-#pragma unroll
-      for (int p = 0; p < GROUPS; p++) sum[p] = MULTIPLY_ADD(part, load_group(from, i, p), sum[p]);
+      AT_THE_SAME_TIME for (int p = 0; p < GROUPS; p++) sum[p] = MULTIPLY_ADD(part, load_group(from, i, p), sum[p]);
     }
-#pragma unroll
-    for (int p = 0; p < GROUPS; p++) {
+    AT_THE_SAME_TIME for (int p = 0; p < GROUPS; p++) {
       store_group(sum[p], to, 0, p);
       store_group(CONJ(MULTIPLY_ADD((group)(-CONJ(factor)), sum[p], load_group(from, k, p))), row, 0, p);
     }

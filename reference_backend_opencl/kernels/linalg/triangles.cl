@@ -63,16 +63,12 @@ static INLINED void solve_square(__local CT (*factor)[BLOCK + 1], __local CT (*f
   barrier(CLK_LOCAL_MEM_FENCE);
   if (id < x.wide) {
     CT own[BLOCK];
-#pragma unroll
-    for (int k = 0; k < BLOCK; k++) own[k] = found[k][id];
-#pragma unroll
-    for (int k = 0; k < BLOCK; k++) {
+    AT_THE_SAME_TIME for (int k = 0; k < BLOCK; k++) own[k] = found[k][id];
+    AT_THE_SAME_TIME for (int k = 0; k < BLOCK; k++) {
       if (!t.unit) own[k] = DIVIDE(own[k], factor[k][k]);
-#pragma unroll
-      for (int i = k + 1; i < BLOCK; i++) own[i] = MULTIPLY_ADD(-factor[i][k], own[k], own[i]);
+      AT_THE_SAME_TIME for (int i = k + 1; i < BLOCK; i++) own[i] = MULTIPLY_ADD(-factor[i][k], own[k], own[i]);
     }
-#pragma unroll
-    for (int k = 0; k < BLOCK; k++) {
+    AT_THE_SAME_TIME for (int k = 0; k < BLOCK; k++) {
       found[k][id] = own[k];
       if (k < count) PART(x, begin + (t.back ? count - 1 - k : k), id) = own[k];
     }
@@ -86,8 +82,7 @@ static INLINED void subtract_found(__local CT (*factor)[BLOCK + 1], __local CT (
                                    long last) {
   const int id = (int)get_local_id(0), c = id % ACROSS;
   CT known[BLOCK];
-#pragma unroll
-  for (int k = 0; k < BLOCK; k++) known[k] = found[k][c];
+  AT_THE_SAME_TIME for (int k = 0; k < BLOCK; k++) known[k] = found[k][c];
   for (long top = first; top < last; top += TALL) {
     for (int p = id; p < TALL * BLOCK; p += ITEMS) {
       const int i = t.right == 1 ? p / BLOCK : p % TALL, k = t.right == 1 ? p % BLOCK : p / TALL;
@@ -96,13 +91,11 @@ static INLINED void subtract_found(__local CT (*factor)[BLOCK + 1], __local CT (
       factor[i][k] = given ? CONJ_IF(t.conjugated, t.at[(top + i) * t.down + column * t.right]) : (CT)0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (int r = 0; r < ROWS_EACH; r++) {
+    AT_THE_SAME_TIME for (int r = 0; r < ROWS_EACH; r++) {
       const int i = id / ACROSS + r * DOWN;
       if (top + i >= last || c >= x.wide) continue;
       CT sum = PART(x, top + i, c);
-#pragma unroll
-      for (int k = 0; k < BLOCK; k++) sum = MULTIPLY_ADD(-factor[i][k], known[k], sum);
+      AT_THE_SAME_TIME for (int k = 0; k < BLOCK; k++) sum = MULTIPLY_ADD(-factor[i][k], known[k], sum);
       PART(x, top + i, c) = sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -28,14 +28,12 @@ static void multiply(matrix y, const_matrix a, const_matrix x, CT factor, long f
   EACH_STRIP(j, first / STRIP * STRIP, size) {
     const strip to = strip_of(y, 0, 1, j, size), from = strip_of((matrix)a, size, 1, j, size);
     group sum[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) sum[g] = (group)(0);
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) sum[g] = (group)(0);
     for (long i = first; i < size; i++) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) sum[g] = MULTIPLY_ADD((group)(x[i]), CONJ(load_group(from, i, g)), sum[g]);
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++)
+        sum[g] = MULTIPLY_ADD((group)(x[i]), CONJ(load_group(from, i, g)), sum[g]);
     }
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) store_group(MUL((group)(factor), sum[g]), to, 0, g);
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) store_group(MUL((group)(factor), sum[g]), to, 0, g);
   }
 }
 
@@ -45,14 +43,12 @@ static void update(matrix a, matrix x, matrix y, long first, long size) {
     const strip to = strip_of(a, size, 1, j, size);
     const strip left = strip_of(x, 0, 1, j, size), right = strip_of(y, 0, 1, j, size);
     group xs[GROUPS], ys[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
+    AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
       xs[g] = CONJ(load_group(left, 0, g));
       ys[g] = CONJ(load_group(right, 0, g));
     }
     for (long i = first; i < size; i++) {
-#pragma unroll
-      for (int g = 0; g < GROUPS; g++) {
+      AT_THE_SAME_TIME for (int g = 0; g < GROUPS; g++) {
         const group less = MULTIPLY_ADD((group)(-x[i]), ys[g], load_group(to, i, g));
         store_group(MULTIPLY_ADD((group)(-y[i]), xs[g], less), to, i, g);
       }
