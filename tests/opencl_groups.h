@@ -1,4 +1,5 @@
-/* Calls that the OpenCL backend fuses, run one by one and as a graph: for the tests of its groups. */
+/* Calls that the OpenCL backend fuses, run one by one and as a graph: for the tests of its groups. With
+ * OPENCL_IS_DESCRIBED the tests become programs of test_opencl_group_launches, on devices on which nothing runs. */
 #ifndef GRAFT_TESTS_OPENCL_GROUPS_H
 #define GRAFT_TESTS_OPENCL_GROUPS_H
 
@@ -10,11 +11,32 @@
 #include "device/device.h"
 #include "graph_programs.h"
 #include "opencl_device.h"
+#ifdef OPENCL_IS_DESCRIBED
+#include "opencl_described.h"
+#include "opencl_told.h"
+#endif
 #include "suite.h"
 
 enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
 
 /* --- setups: either kind of kernels, by the processor that is there; once in a process --- */
+
+#ifdef OPENCL_IS_DESCRIBED
+enum { NOTHING_RUNS = 1 };
+
+/* The one that the environment names, where its kernels are of that kind; NULL: whichever they are. */
+static inline void open_with(const char *option) {
+  int which = 0;
+  if (device) return;
+  while (strcmp(described[which].name, getenv("GRAFT_TEST_DESCRIBED")) != 0) which++;
+  const bool is_cpu = described[which].answers[0].value == CL_DEVICE_TYPE_CPU;
+  if (option && (strcmp(option, "kernels=cpu") == 0) != is_cpu) return;
+  prepare_described();
+  device = open_described(which);
+  idle_read_zeros(true);
+}
+#else
+enum { NOTHING_RUNS = 0 };
 
 static inline void open_with(const char *option) {
   static const char *opened;
@@ -22,6 +44,7 @@ static inline void open_with(const char *option) {
   opened = option;
   device = has_opencl() ? device_at(OPENCL, (const char *const[]){option, NULL}, 0) : NULL;
 }
+#endif
 
 static inline void open_for_cpus(void) {
   open_with("kernels=cpu");
@@ -40,6 +63,11 @@ START_TEST(all_that_was_taken_is_given_back) {
   long left[BETWEEN_COUNTS];
   between_count(left);
   for (int i = 0; i < BETWEEN_OBJECTS; i++) ck_assert_msg(!left[i], "%ld %s are left", left[i], between_kinds[i]);
+#endif
+#ifdef OPENCL_IS_DESCRIBED
+  const idle_objects left = idle_held();
+  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
+                left.buffers, left.programs, left.kernels);
 #endif
 }
 END_TEST
@@ -69,8 +97,12 @@ static inline double plain_value_at(int64_t i, uint32_t seed) {
 
 static inline graft_tensor *filled_with(double (*value)(int64_t i, uint32_t seed), graft_dtype dtype, int64_t count,
                                         uint32_t seed) {
-  unsigned char *bytes = calloc((size_t)count + 1, dt_bytes(dtype));
   graft_tensor *t;
+  if (NOTHING_RUNS) {
+    OK(graft_tensor_empty(device, dtype, 1, &count, &t));
+    return t;
+  }
+  unsigned char *bytes = calloc((size_t)count + 1, dt_bytes(dtype));
   for (int64_t i = 0; i < count; i++) {
     double x = value(i, seed);
     if (dt_is_integral(dtype, true)) x = (double)((i * 37 + seed) % 23) - 9;
@@ -160,6 +192,39 @@ static inline uint64_t numbers_drawn(void) {
   return offset;
 }
 
+#ifdef OPENCL_IS_DESCRIBED
+/* Where a test tells, which is given back. */
+static inline FILE *begin_telling(const char *test) {
+  FILE *to = fopen(getenv("GRAFT_TEST_TOLD"), "a");
+  ck_assert_ptr_nonnull(to);
+  fprintf(to, "= %s\n", test);
+  return to;
+}
+
+static inline void tell_groups(FILE *to, const char *name, const graft_graph_exec *exec) {
+  graft_graph_exec_info info;
+  OK(graft_graph_exec_query(exec, &info, sizeof info));
+  fprintf(to, "%s: %u groups of %u nodes\n", name, info.groups, info.grouped_nodes);
+}
+
+/* Of a second run: what is made once, and kept, is not told, so that it does not matter who came first. */
+static inline void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
+  graft_graph_exec *exec = compiled(w, in);
+  FILE *to = begin_telling(tcase_name());
+  (void)same;
+  tell_groups(to, name, exec);
+  for (int run = 0; run < 2; run++) {
+    graft_tensor *out[RESULTS] = {NULL};
+    begin_way(w);
+    told = run ? to : NULL;
+    OK(graft_graph_run(exec, in, w->ninputs, out, w->noutputs));
+    told = NULL;
+    release_all(out, w->noutputs);
+  }
+  fclose(to);
+  graft_graph_exec_destroy(exec);
+}
+#else
 static inline void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
   graft_tensor *expected[RESULTS] = {NULL}, *out[RESULTS] = {NULL};
   graft_graph_exec *exec = compiled(w, in);
@@ -183,5 +248,6 @@ static inline void compare(const char *name, const way *w, graft_tensor **in, gr
   release_all(out, w->noutputs);
   release_all(expected, w->noutputs);
 }
+#endif
 
 #endif

@@ -453,6 +453,42 @@ START_TEST(calls_that_are_other_columns_by_themselves) {
 }
 END_TEST
 
+/* --- calls that give each other nothing --- */
+
+/* Far apart in the order of the calls; both begin what a third one goes on with, or not. */
+static void begin_in_two_places(graft_tensor **in, graft_tensor **out, const void *what) {
+  enum { APART = 12 };
+  graft_tensor **p = in, **g = in + 2, *t = p[0];
+  NEW(size, FOREACH_ABS, LIST(p));
+  for (int i = 0; i < APART; i++) t = CALL(CUMSUM, T(t), INT(0));
+  NEW(other, FOREACH_ABS, LIST(g));
+  if (*(const bool *)what) INTO(size, FOREACH_ADD_LIST, LIST(size), LIST(other), NUMBER(1));
+  for (int i = 0; i < TENSORS; i++) {
+    out[i] = retained(size[i]);
+    out[TENSORS + i] = retained(other[i]);
+  }
+  out[2 * TENSORS] = retained(t);
+}
+
+static const struct places {
+  const char *name;
+  bool meet;
+  int64_t counts[TENSORS];
+  uint32_t nodes;
+} places_of[] = {{"places that meet", true, {ELEMENTS, 33}, 3},
+                 {"places that do not", false, {ELEMENTS, 33}, 0},
+                 {"numbers", false, {1, 1}, 2}, /* of each tensor: no memory to speak of */
+                 {"numbers, and more", false, {1, 2}, 0}};
+
+START_TEST(calls_that_need_not_each_other) {
+  if (!device) return;
+  const struct places *p = &places_of[_i];
+  const kind k = {{GRAFT_F32, GRAFT_F32}, {p->counts[0], p->counts[1]}};
+  const way w = {begin_in_two_places, &p->meet, 4, 5, p->nodes, p->nodes > 0, .passes = "-late"};
+  compare_lists(p->name, &w, &k);
+}
+END_TEST
+
 int main(void) {
   const suite_test tests[] = {EACH(a_step_of_adamw, ROWS(kinds)),
                               EACH(a_step_that_counts_in_memory, ROWS(counted)),
@@ -471,6 +507,7 @@ int main(void) {
                               ONCE(calls_on_both_sides_of_one_on_lists),
                               ONCE(calls_that_differ),
                               ONCE(calls_that_are_other_columns_by_themselves),
+                              EACH(calls_that_need_not_each_other, ROWS(places_of)),
                               {0}};
   const int failed = run_suite("opencl_chains", tests, on_one_device(open_for_cpus));
   return run_suite("opencl_chains_of_gpus", tests, on_one_device(open_for_gpus)) || failed;

@@ -33,12 +33,18 @@ GROUP_TESTS = {  # what conformance runs few of (fused calls), or lets through: 
     "test_opencl_over": ("pointwise", "softmax", "loss", "matmul", "convolution"),
     "test_opencl_counts": ("reduction",),
     "test_opencl_complex": ("pointwise",),
+    "test_opencl_norms": ("pointwise", "normalization"),
+    "test_opencl_placed": ("pointwise", "attention"),
+    "test_opencl_summed": ("pointwise", "matmul", "reduction"),
 }
 CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a family has them look at that one's ops
 PLANS = "test_opencl_plans"  # how calls are carried out, on devices that are described: results do not tell
 LAUNCHES = "test_opencl_launches"  # what is asked of the driver, likewise; takes a family
+GROUP_LAUNCHES = "test_opencl_group_launches"  # the same of calls that are made as one
+GROUPED = {"attention", "convolution", "loss", "matmul", "normalization", "optimizer", "pointwise", "random", "reduction",
+           "softmax"}
 SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]
-OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS, PLANS, LAUNCHES]
+OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS, PLANS, LAUNCHES, GROUP_LAUNCHES]
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-g1"]
@@ -268,18 +274,20 @@ class Graft:
             return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
             half = len(cases) // 2
-            return [*self.tests(QUICK_TESTS), *cases[:half], *self.tests([PLANS, LAUNCHES, *SLOW_TESTS]), *claims, *cases[half:],
-                    *self.sanitized_host(path, most)]
+            slow = self.tests([PLANS, LAUNCHES, GROUP_LAUNCHES, *SLOW_TESTS])
+            return [*self.tests(QUICK_TESTS), *cases[:half], *slow, *claims, *cases[half:], *self.sanitized_host(path, most)]
         groups = self.tests([name for name, families in GROUP_TESTS.items() if family in (None, *families)])
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
         # What keeps programs is none of the code of families.
         alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
         failures = [] if path.endswith(".cl") else self.tests([FAILURES], *alone_of)
-        plans = [] if path.endswith(".cl") else [*self.tests([LAUNCHES], *alone_of), *self.tests([PLANS])]
+        host = not path.endswith(".cl")
+        plans = self.tests([LAUNCHES], *alone_of) + self.tests([PLANS]) if host else []
+        told = self.tests([GROUP_LAUNCHES]) if host and family in {None, *GROUPED} else []
         sanitized = self.sanitized_host(path, most)
         if Path(path).stem.startswith("fused"):
-            return [*groups, *cases[:2], *plans, *claims, *cases[2:], *alone, *failures, *sanitized]
-        return [*cases[:2], *plans, *claims, *cases[2:], *alone, *failures, *groups, *sanitized]
+            return [*told, *groups, *cases[:2], *plans, *claims, *cases[2:], *alone, *failures, *sanitized]
+        return [*cases[:2], *plans, *told, *claims, *cases[2:], *alone, *failures, *groups, *sanitized]
 
     def checks_of_device(self, path, cases, claims):
         """Tests of the host code take half a minute each there, or ask for what only PoCL does, and come last."""

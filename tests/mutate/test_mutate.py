@@ -642,7 +642,7 @@ class Checks(unittest.TestCase):
                 return {check.name for check in tests(path)} & set(plan.GROUP_TESTS)
 
             self.assertEqual(groups("fft/fft.c"), set())
-            self.assertEqual(groups("matmul/tiles.cl"), {f"test_opencl_{name}" for name in ("epilogues", "over", "sums", "turn")})
+            self.assertEqual(groups("matmul/tiles.cl"), {f"test_opencl_{name}" for name in ("epilogues", "over", "summed", "sums", "turn")})
             self.assertEqual(groups("core/direct.c"), set(plan.GROUP_TESTS))
             failures = next(check for check in tests("fft/fft.c") if check.name == plan.FAILURES)
             self.assertEqual(failures.command[1:], ["fft"])

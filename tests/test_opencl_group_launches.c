@@ -1,0 +1,181 @@
+/* What the OpenCL backend asks of the driver for calls that it makes as one: which calls it puts together, and for each
+ * of these groups what test_opencl_launches tells of single calls, the text that the backend writes for a group among
+ * it. Which calls go together, and a way that is as right as another, no result says; here each change is seen.
+ *
+ * The graphs are those of the tests of groups, test_opencl_chains and others, of which build/tests/described_* are made
+ * again for devices that are described; nothing runs. expect/groups.txt has a digest for each test and device.
+ *
+ *     test_opencl_group_launches [GROUP]       compares, of one of these programs
+ *     test_opencl_group_launches --write FILE  writes the table anew: after a change that is meant, and for new graphs
+ *     test_opencl_group_launches --show TEST   prints what the digests of a row are of, as in: --show rows.other_dtypes
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "conformance/run/fill.h"
+#include "opencl_described.h"
+#include "own_folder.h"
+#include "suite.h"
+
+#define TABLE GRAFT_SOURCE_DIR "/reference_backend_opencl/expect/groups.txt"
+
+enum { ROWS_MOST = 64, NAME_BYTES = 128, LINE_BYTES = 1 << 16, TABLE_LINE = 256, PATH_BYTES = 512 };
+
+static const char *shown; /* a row; NULL: none */
+
+/* ---- what one program tells ---- */
+
+typedef struct row {
+  char name[NAME_BYTES];
+  uint64_t of[DESCRIBED_DEVICES]; /* 0: nothing was told */
+} row;
+
+typedef struct group {
+  const char *name;
+  row rows[ROWS_MOST];
+  int count;
+} group;
+
+static row *row_of(group *g, const char *test) {
+  char name[NAME_BYTES];
+  const int length = snprintf(name, sizeof name, "%s.%s", g->name, test);
+  ck_assert_int_lt(length, NAME_BYTES);
+  for (int i = 0; i < g->count; i++)
+    if (strcmp(g->rows[i].name, name) == 0) return &g->rows[i];
+  ck_assert_int_lt(g->count, ROWS_MOST);
+  row *added = &g->rows[g->count++];
+  *added = (row){{0}, {0}};
+  memcpy(added->name, name, sizeof name);
+  return added;
+}
+
+/* Lines of "= TEST", and what is told of that one behind it. */
+static void read_told(group *g, int which, FILE *file) {
+  static char line[LINE_BYTES];
+  row *r = NULL;
+  while (fgets(line, sizeof line, file)) {
+    if (strncmp(line, "= ", 2) == 0) {
+      line[strcspn(line, "\n")] = 0;
+      r = row_of(g, line + 2);
+      continue;
+    }
+    ck_assert_ptr_nonnull(r);
+    r->of[which] = (r->of[which] ^ cf_hash(line)) * UINT64_C(0x9E3779B97F4A7C15);
+    if (shown && strcmp(shown, r->name) == 0) printf("%s %s", described[which].name, line);
+  }
+}
+
+/* Devices share what is found of how many arguments kernels have. */
+static void take_on(group *g, int which, const char *folder) {
+  char told[PATH_BYTES], said[PATH_BYTES], command[3 * PATH_BYTES];
+  snprintf(told, sizeof told, "%s/%s", folder, described[which].name);
+  snprintf(said, sizeof said, "%s/counts", folder);
+  setenv("GRAFT_TEST_DESCRIBED", described[which].name, 1);
+  setenv("GRAFT_TEST_TOLD", told, 1);
+  setenv("GRAFT_TEST_COUNTS", said, 1);
+  snprintf(said, sizeof said, "%s/said", folder);
+  snprintf(command, sizeof command, "'%s/tests/described_%s' >'%s' 2>&1 || { cat '%s' >&2; false; }", GRAFT_BINARY_DIR,
+           g->name, said, said);
+  ck_assert_msg(system(command) == 0, "described_%s on %s fails", g->name, described[which].name);
+  FILE *file = fopen(told, "r");
+  ck_assert_msg(file, "described_%s tells nothing of %s", g->name, described[which].name);
+  read_told(g, which, file);
+  fclose(file);
+}
+
+static void take(group *g, const char *name) {
+  char folder[] = OWN_FOLDER;
+  *g = (group){.name = name};
+  folder_make(folder);
+  for (int which = 0; which < DESCRIBED_DEVICES; which++) take_on(g, which, folder);
+  folder_remove(folder);
+}
+
+static void row_line(char line[TABLE_LINE], const row *r) {
+  size_t used = (size_t)snprintf(line, TABLE_LINE, "%s", r->name);
+  for (int i = 0; i < DESCRIBED_DEVICES; i++)
+    used += (size_t)(r->of[i] ? snprintf(line + used, TABLE_LINE - used, " %08" PRIx64, r->of[i] >> 32)
+                              : snprintf(line + used, TABLE_LINE - used, " -"));
+}
+
+/* ---- the table ---- */
+
+/* Those that tests/CMakeLists.txt makes. */
+static const char *const groups[] = {"chains", "classes", "convolutions", "draws", "epilogues", "graphs",
+                                     "groups", "norms",   "placed",       "rows",  "summed"};
+static const char *wanted; /* one of them; NULL: all */
+
+/* Of that group, its rows behind each other. */
+static int compare_rows(const group *g, FILE *file) {
+  char expected[TABLE_LINE], line[TABLE_LINE];
+  const size_t length = strlen(g->name);
+  int wrong = 0, at = 0;
+  while (fgets(expected, sizeof expected, file)) {
+    if (strncmp(expected, g->name, length) != 0 || expected[length] != '.') continue;
+    expected[strcspn(expected, "\n")] = 0;
+    *line = 0;
+    if (at < g->count) row_line(line, &g->rows[at++]);
+    if (strcmp(line, expected) == 0) continue;
+    fprintf(stderr, "table: %s\nis:    %s\n", expected, line);
+    wrong++;
+  }
+  return wrong + g->count - at;
+}
+
+START_TEST(groups_are_those_of_the_table) {
+  static group g;
+  if (!has_opencl() || (wanted && strcmp(wanted, groups[_i]) != 0)) return;
+  take(&g, groups[_i]);
+  FILE *file = fopen(TABLE, "r");
+  ck_assert_msg(file, "%s can't be read", TABLE);
+  const int wrong = compare_rows(&g, file);
+  fclose(file);
+  ck_assert_msg(!wrong,
+                "%d rows of %s are not what %s says. test_opencl_group_launches --show ROW prints what the digests are "
+                "of, here and in a tree without the change. If it is meant: test_opencl_group_launches --write %s",
+                wrong, g.name, TABLE, TABLE);
+}
+END_TEST
+
+static const char *to_write; /* a path */
+
+START_TEST(the_table_is_written) {
+  static group g;
+  FILE *to = fopen(to_write, "w");
+  ck_assert_ptr_nonnull(to);
+  fprintf(to,
+          "# Of each test of the OpenCL backend's groups a digest of what its graphs ask of the driver on each "
+          "device\n# that tests/opencl_described.h describes. tests/test_opencl_group_launches.c\n");
+  for (int i = 0; i < ROWS(groups); i++) {
+    char line[TABLE_LINE];
+    take(&g, groups[i]);
+    for (int r = 0; r < g.count; r++) {
+      row_line(line, &g.rows[r]);
+      fprintf(to, "%s\n", line);
+    }
+  }
+  ck_assert_int_eq(fclose(to), 0);
+}
+END_TEST
+
+START_TEST(the_text_is_shown) {
+  static group g;
+  const size_t length = strlen(groups[_i]);
+  if (strncmp(shown, groups[_i], length) == 0 && shown[length] == '.') take(&g, groups[_i]);
+}
+END_TEST
+
+int main(int argc, char **argv) {
+  const suite_test tests[] = {EACH(groups_are_those_of_the_table, ROWS(groups)), {0}};
+  const suite_test writing[] = {ONCE(the_table_is_written), {0}},
+                   showing[] = {EACH(the_text_is_shown, ROWS(groups)), {0}};
+  if (argc == 3 && strcmp(argv[1], "--write") == 0) to_write = argv[2];
+  if (argc == 3 && strcmp(argv[1], "--show") == 0) shown = argv[2];
+  if (argc == 2) wanted = argv[1];
+  return run_suite("opencl_group_launches",
+                   shown      ? showing
+                   : to_write ? writing
+                              : tests,
+                   (suite_options){.timeout_s = 300});
+}
