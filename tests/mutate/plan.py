@@ -41,10 +41,11 @@ CLAIMS, FAILURES = "test_opencl_claims", "test_opencl_failures"  # the name of a
 PLANS = "test_opencl_plans"  # how calls are carried out, on devices that are described: results do not tell
 LAUNCHES = "test_opencl_launches"  # what is asked of the driver, likewise; takes a family
 GROUP_LAUNCHES = "test_opencl_group_launches"  # the same of calls that are made as one
+CALLS = "test_opencl_calls"  # the same of calls of many sizes
 GROUPED = {"attention", "convolution", "loss", "matmul", "normalization", "optimizer", "pointwise", "random", "reduction",
            "softmax"}
 SLOW_TESTS = ["test_opencl_programs", *GROUP_TESTS, FAILURES, "test_bad_cache"]
-OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS, PLANS, LAUNCHES, GROUP_LAUNCHES]
+OPENCL_TESTS = [*QUICK_TESTS, *SLOW_TESTS, PLANS, CALLS, LAUNCHES, GROUP_LAUNCHES]
 OPENCL_EXPECT = "reference_backend_opencl/expect/{level}.txt"
 COMMON = ["-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
 SANITIZE = ["-DGRAFT_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-g1"]
@@ -274,7 +275,7 @@ class Graft:
             return self.checks_of_device(path, cases, claims)
         if path.startswith("reference_backend_opencl/runtime/"):
             half = len(cases) // 2
-            slow = self.tests([PLANS, LAUNCHES, GROUP_LAUNCHES, *SLOW_TESTS])
+            slow = self.tests([CALLS, PLANS, LAUNCHES, GROUP_LAUNCHES, *SLOW_TESTS])
             return [*self.tests(QUICK_TESTS), *cases[:half], *slow, *claims, *cases[half:], *self.sanitized_host(path, most)]
         groups = self.tests([name for name, families in GROUP_TESTS.items() if family in (None, *families)])
         # Whether a kernel computes the right thing is none of the host code's tests, but for what runs it in many ways.
@@ -282,7 +283,7 @@ class Graft:
         alone = self.tests(["test_opencl"] if path.endswith(".cl") else [*QUICK_TESTS, "test_opencl_programs"])
         failures = [] if path.endswith(".cl") else self.tests([FAILURES], *alone_of)
         host = not path.endswith(".cl")
-        plans = self.tests([LAUNCHES], *alone_of) + self.tests([PLANS]) if host else []
+        plans = self.tests([LAUNCHES], *alone_of) + self.tests([CALLS, PLANS]) if host else []
         told = self.tests([GROUP_LAUNCHES]) if host and family in {None, *GROUPED} else []
         sanitized = self.sanitized_host(path, most)
         if Path(path).stem.startswith("fused"):
