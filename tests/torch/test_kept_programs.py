@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -164,3 +165,10 @@ FLOATS = """
 
 def test_a_graph_with_the_value_of_a_float_serves_no_other(python, tmp_path):
     python(textwrap.dedent(FLOATS), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()
+
+
+def test_the_key_has_all_of_the_bridge():
+    """C++ that decides how a model is traced included: an entry of another build is not found."""
+    mapped = {Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines() if "torch_graft" in line}
+    ours = {path for path in mapped if path.name.startswith(("_C.", "libtorch_graft"))}
+    assert len(ours) == 2 and ours <= {path.resolve() for path in _kept_programs._files()}

@@ -124,7 +124,11 @@ def _identity():
     """Of what decides how a model is traced: the bridge, its Python and its C++. What the plugin serves is asked when a
     program is recorded."""
     digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for file in [*sorted(folder.glob("*.py")), Path(library().__file__)]:
+    for file in _files():
         digest.update(file.read_bytes())
     return f"torch_graft-{digest.hexdigest()[:32]}"
+
+
+def _files():
+    folder = Path(__file__).parent
+    return [*sorted(folder.glob("*.py")), Path(library().__file__), *sorted(folder.glob("lib/libtorch_graft*"))]
