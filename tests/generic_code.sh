@@ -13,7 +13,8 @@ sdk/graph/record.c: a copy between tensors is recorded as the op copy
 sdk/ops/core/fx.c: short forms of the ops that formulas use most
 sdk/ops/core/fx.h: an example in a comment
 sdk/torch/csrc/attention.cpp: an op that PyTorch has no boxed way to
-sdk/torch/csrc/rnn.cpp: layers of recurrent networks, for which PyTorch has no op
+sdk/torch/csrc/rnn.cpp: whether libgraft has layers of recurrent networks
+sdk/torch/csrc/rnn_layer.cpp: these, for which PyTorch has no op
 sdk/torch/csrc/sparse_mm.cpp: products of sparse matrices, for which PyTorch has no overloads of dense tensors
 sdk/torch/csrc/stack.cpp: stack, which PyTorch makes of a view of each tensor, and cat"
 

@@ -16,6 +16,7 @@
 #include "open_sizes.h"
 #include "replay.h"
 #include "replayed_run.h"
+#include "rnn_layer.h"
 
 namespace py = pybind11;
 
@@ -133,6 +134,16 @@ void tell_of_custom_ops(const py::object &listener) {
     py::list rows;
     for (const CustomOp &op : ops) rows.append(py::make_tuple(op.name, op.plugin, op.gradient, op.gradient_of));
     (*kept)(rows);
+  });
+}
+
+// --- tracing ---
+
+void know_stand_ins(const py::object &knows) {
+  auto *kept = new py::object(knows);
+  on_stand_ins([kept](const at::Tensor &tensor) {
+    py::gil_scoped_acquire gil;
+    return (*kept)(tensor).cast<bool>();
   });
 }
 
@@ -494,6 +505,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   def(
       "manual_seed_all", +[](uint64_t seed) { seed_all(seed); });
   def("on_custom_ops", tell_of_custom_ops);
+  def("on_stand_ins", know_stand_ins);
   def("fallbacks", fallback_rows);
   def("reset_fallbacks", reset_fallbacks);
   def("to_dlpack", to_dlpack);

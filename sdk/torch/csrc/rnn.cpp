@@ -1,8 +1,8 @@
 // LSTM, GRU and Elman networks by layers: graft::rnn_layer takes all steps of a direction in one call, where PyTorch's
 // own composition makes several of each step. That composition serves whatever differs: packed sequences, projections,
-// tensors of other devices, wrapped ones and those with forward gradients, and modes that want to see each op.
+// tensors of other devices, wrapped ones and those with forward gradients, and modes that want to see each op. What
+// torch.compile traces is the layers.
 #include <ATen/TensorOperators.h>
-#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>
@@ -18,11 +18,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <array>
 #include <string>
 
 #include "graft/abi/op_ids.h"
-#include "hot.h"
+#include "rnn_layer.h"
 
 namespace torch_graft {
 
@@ -33,53 +32,11 @@ using std::optional;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// --- one direction of a layer ---
-
-// gates: what the inputs and their bias add to them, [steps, batch, gates * size]. cell and bias may be undefined.
-struct Layer {
-  Tensor gates, state, cell, weight, bias;
-  const char *mode;
-  bool reverse;
-};
-
 optional<Tensor> given(const Tensor &tensor) {
   return tensor.defined() ? optional<Tensor>(tensor) : std::nullopt;
 }
 
-template <size_t kOuts>
-std::array<Tensor, kOuts> call(uint32_t op_id, std::initializer_list<const Tensor *> tensors, const char *mode,
-                               std::initializer_list<bool> flags) {
-  CallFrame frame;
-  auto add = [&](const auto &argument) {
-    graft_value value = {};
-    set(frame, value, argument);
-    frame.add_arg(value);
-  };
-  for (const Tensor *tensor : tensors) {
-    if (tensor->defined())
-      add(*tensor);
-    else
-      frame.add_arg({});
-  }
-  graft_value name = {};
-  name.kind = GRAFT_VALUE_STR;
-  name.as.str = mode;
-  frame.add_arg(name);
-  for (bool flag : flags) add(flag);
-  frame.reserve_outs(kOuts);
-  check(graft_call(op_id, frame.args, frame.nargs, frame.outs, frame.nouts));
-  std::array<Tensor, kOuts> outs;
-  for (size_t i = 0; i < kOuts; i++) {
-    graft_tensor *out = std::exchange(frame.outs[i], nullptr);
-    if (out) outs[i] = wrap(out);
-  }
-  return outs;
-}
-
-// The output, the last state and cell, and the reserve.
-std::array<Tensor, 4> run(const Layer &l, bool train) {
-  return call<4>(GRAFT_OP_RNN_LAYER, {&l.gates, &l.state, &l.cell, &l.weight, &l.bias}, l.mode, {l.reverse, train});
-}
+// --- one direction of a layer ---
 
 // The same of ops that have gradients, for gradients of gradients.
 variable_list compose(const Layer &l) {
@@ -131,11 +88,12 @@ variable_list gradients_with_graph(const Layer &l, const variable_list &grads) {
 // Steps begin with the first state and the outputs of all steps but the last: one product of these and the gates'
 // gradients, in two parts.
 Tensor weight_gradient(const Layer &l, const Tensor &output, const Tensor &gates) {
-  const int64_t steps = gates.size(0), begin = l.reverse ? steps - 1 : 0, others = l.reverse ? 0 : 1;
-  Tensor first = at::mm(gates.select(0, begin).t(), l.state);
+  const c10::SymInt steps = gates.sym_size(0), begin = l.reverse ? steps - 1 : c10::SymInt(0);
+  const int64_t others = l.reverse ? 0 : 1;
+  Tensor first = at::mm(gates.select_symint(0, begin).t(), l.state);
   if (steps == 1) return first;
-  Tensor rest = gates.narrow(0, others, steps - 1).flatten(0, 1);
-  return at::addmm(first, rest.t(), output.narrow(0, 1 - others, steps - 1).flatten(0, 1));
+  Tensor rest = gates.narrow_symint(0, others, steps - 1).flatten(0, 1);
+  return at::addmm(first, rest.t(), output.narrow_symint(0, 1 - others, steps - 1).flatten(0, 1));
 }
 
 struct LayerFunction : torch::autograd::Function<LayerFunction> {
@@ -143,7 +101,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
                                const optional<Tensor> &cell, const Tensor &weight, const optional<Tensor> &bias,
                                const std::string &mode, bool reverse) {
     Layer l = {gates, state, cell.value_or(Tensor()), weight, bias.value_or(Tensor()), mode.c_str(), reverse};
-    auto [output, last, last_cell, reserve] = run(l, true);
+    auto [output, last, last_cell, reserve] = run_layer(l, true);
     ctx->saved_data["mode"] = mode;
     ctx->saved_data["reverse"] = reverse;
     ctx->set_materialize_grads(false);
@@ -157,15 +115,12 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     const std::string mode = ctx->saved_data["mode"].toStringRef();
     Layer l = {saved[0], saved[1], saved[2], saved[3], saved[4], mode.c_str(), ctx->saved_data["reverse"].toBool()};
     variable_list results(7);
-    const Tensor none, &grad_cell = grads.size() > 2 ? grads[2] : none;
-    bool any = grads[0].defined() || grads[1].defined() || grad_cell.defined();
+    bool any = std::any_of(grads.begin(), grads.end(), [](const Tensor &grad) { return grad.defined(); });
     if (any && at::GradMode::is_enabled()) {
       variable_list found = gradients_with_graph(l, grads);
       std::copy(found.begin(), found.end(), results.begin());
     } else if (any) {
-      auto [gates, hidden, state, cell] = call<4>(
-          GRAFT_OP_RNN_LAYER_BACKWARD,
-          {&grads[0], &grads[1], &grad_cell, &saved[5], &l.state, &l.cell, &l.weight, &saved[6]}, l.mode, {l.reverse});
+      auto [gates, hidden, state, cell] = run_layer_backward(l, grads, saved[5], saved[6]);
       if (!hidden.defined()) hidden = gates;
       results[0] = gates, results[1] = state, results[2] = cell;
       if (l.weight.requires_grad()) results[3] = weight_gradient(l, saved[5], hidden);
@@ -182,7 +137,7 @@ variable_list layer(const Layer &l) {
   if (train && at::GradMode::is_enabled())
     return LayerFunction::apply(l.gates, l.state, given(l.cell), l.weight, given(l.bias), std::string(l.mode),
                                 l.reverse);
-  auto [output, last, last_cell, reserve] = run(l, false);
+  auto [output, last, last_cell, reserve] = run_layer(l, false);
   if (!last_cell.defined()) return {output, last};
   return {output, last, last_cell};
 }
@@ -205,7 +160,7 @@ struct Network {
 
 bool is_plain(const Tensor &tensor, const Tensor &like) {
   return is_ours(tensor) && tensor.device() == like.device() && tensor.scalar_type() == like.scalar_type() &&
-         tensor.layout() == at::kStrided && tensor.numel() && !at::isTensorSubclassLike(tensor) &&
+         tensor.layout() == at::kStrided && tensor.sym_numel() != 0 && is_taken(tensor) &&
          !tensor._fw_grad(0).defined();
 }
 
@@ -213,20 +168,22 @@ bool is_plain(const Tensor &tensor, const Tensor &like) {
 bool is_served(const Network &n, const Tensor &input, at::TensorList states, at::ScalarType of_states) {
   static const bool known = graft_op_known(GRAFT_OP_RNN_LAYER) && graft_op_known(GRAFT_OP_RNN_LAYER_BACKWARD);
   const int64_t all = n.num_layers * n.directions();
-  if (!known || c10::impl::dispatch_mode_enabled() || input.dim() != 3 || !input.is_floating_point()) return false;
+  if (!known || ops_are_watched() || input.dim() != 3 || !input.is_floating_point()) return false;
   if (static_cast<int64_t>(n.params.size()) != all * n.params_each() || !is_plain(input, input)) return false;
-  const int64_t batch = input.size(n.batch_first ? 0 : 1), width = states[0].dim() == 3 ? states[0].size(2) : 0;
+  const c10::SymInt batch = input.sym_size(n.batch_first ? 0 : 1);
+  const c10::SymInt width = states[0].dim() == 3 ? states[0].sym_size(2) : c10::SymInt(0);
   for (const Tensor &state : states) {
     if (!is_plain(state, state) || state.device() != input.device() || state.scalar_type() != of_states) return false;
-    if (state.sizes() != at::IntArrayRef({all, batch, width})) return false;
+    if (state.dim() != 3 || state.sym_size(0) != all || state.sym_size(1) != batch || state.sym_size(2) != width)
+      return false;
   }
   for (int64_t i = 0; i < static_cast<int64_t>(n.params.size()); i++) {
-    const int64_t place = i % n.params_each(), columns = place ? width : input.size(2);
+    const int64_t place = i % n.params_each();
     const bool later = i >= n.params_each() * n.directions();
-    if (!is_plain(n.params[i], input) || n.params[i].size(0) != n.gates * width) return false;
-    if (place < 2 && n.params[i].dim() != 2) return false;
-    if (place < 2 && n.params[i].size(1) != (later && !place ? width * n.directions() : columns)) return false;
-    if (place >= 2 && n.params[i].dim() != 1) return false;
+    if (!is_plain(n.params[i], input) || n.params[i].sym_size(0) != n.gates * width) return false;
+    if (n.params[i].dim() != (place < 2 ? 2 : 1)) return false;
+    if (place == 0 && n.params[i].sym_size(1) != (later ? width * n.directions() : input.sym_size(2))) return false;
+    if (place == 1 && n.params[i].sym_size(1) != width) return false;
   }
   return true;
 }

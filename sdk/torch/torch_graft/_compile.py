@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from torch_graft import device_module
+from torch_graft import _recurrent, device_module
 from torch_graft._device import device_name
 
 
@@ -17,21 +17,27 @@ def install():
     _when_imported("torch._dynamo.backends.registry", _add_backend)
     _when_imported("torch._inductor.compile_fx", _route)
     _when_imported("torch._dynamo.variables.optimizer", _count_on_the_device)
-    _when_imported("torch._subclasses.fake_impls", _lay_convolutions)
+    _when_imported("torch._dynamo.variables.builder", _recurrent.trace)
+    _when_imported("torch._subclasses.fake_impls", _lay_convolutions, _recurrent.describe_cells)
 
 
-def _when_imported(name, action):
+def _when_imported(name, *actions):
     if name in sys.modules:
-        action(sys.modules[name])
+        _call_all(actions, sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Finder(name, action))
+        sys.meta_path.insert(0, _Finder(name, actions))
+
+
+def _call_all(actions, module):
+    for action in actions:
+        action(module)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds a module where the other finders do, once, and gives it to the action when it has been executed."""
+    """Finds a module where the other finders do, once, and gives it to the actions when it has been executed."""
 
-    def __init__(self, name, action):
-        self.name, self.action = name, action
+    def __init__(self, name, actions):
+        self.name, self.actions = name, actions
 
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
@@ -39,13 +45,13 @@ class _Finder(importlib.abc.MetaPathFinder):
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec and spec.loader:
-            spec.loader = _Loader(spec.loader, self.action)
+            spec.loader = _Loader(spec.loader, self.actions)
         return spec
 
 
 class _Loader(importlib.abc.Loader):
-    def __init__(self, original, action):
-        self.original, self.action = original, action
+    def __init__(self, original, actions):
+        self.original, self.actions = original, actions
 
     def __getattr__(self, name):
         return getattr(self.original, name)
@@ -56,7 +62,7 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         self.original.exec_module(module)
         module.__spec__.loader = module.__loader__ = self.original
-        self.action(module)
+        _call_all(self.actions, module)
 
 
 def _add_backend(registry):

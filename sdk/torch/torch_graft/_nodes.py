@@ -84,7 +84,7 @@ def _why_not_target(target):
         return None
     if name in _NEVER or torch.Tag.data_dependent_output in target.tags:
         return f"{name} reads values, or changes what memory is"
-    if target.namespace not in ("aten", "prims") and not _custom_ops_has(name):
+    if target.namespace not in ("aten", "prims", "graft") and not _custom_ops_has(name):
         return f"{name} is a custom op"
     return None
 

@@ -120,8 +120,8 @@ def _name_problem(name):
 
 def _publish(name):
     """torch.<name> and its submodules, Tensor.<name>(), DLPack, and the device interface of torch.compile."""
-    from torch_graft import _compile, _custom_ops, _distributed, _dlpack, _optimizers, _sharing, _storage, _transformer
-    from torch_graft import device_module
+    from torch_graft import _compile, _custom_ops, _distributed, _dlpack, _optimizers, _recurrent, _sharing, _storage
+    from torch_graft import _transformer, device_module
 
     torch._register_device_module(name, device_module)
     for part in ("amp", "graphs", "memory", "random", "streams"):
@@ -135,6 +135,7 @@ def _publish(name):
     _compile.install()
     _distributed.install()
     _custom_ops.install(_device.library())
+    _recurrent.install(_device.library())
 
 
 def _warn_of_refused(rows):
