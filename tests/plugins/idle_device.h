@@ -24,14 +24,16 @@ typedef struct idle_answer {
   { (question), 0, sizeof(text), (text) }
 
 /* What an H100 answers. Lists of answers end with one that is {0}. */
-#define IDLE_H100                                                      \
-  IDLE_NUMBER(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, cl_uint, 9),      \
-      IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_GPU), \
-      IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 132),          \
-      IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 1),    \
-      IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 48 << 10),       \
-      IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 1024),        \
-      IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 4352),         \
+#define IDLE_H100                                                                                  \
+  IDLE_NUMBER(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, cl_uint, 9),                                  \
+      IDLE_NUMBER(CL_DEVICE_TYPE, cl_device_type, CL_DEVICE_TYPE_GPU),                             \
+      IDLE_NUMBER(CL_DEVICE_MAX_COMPUTE_UNITS, cl_uint, 132),                                      \
+      IDLE_NUMBER(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, cl_uint, 1),                                \
+      IDLE_NUMBER(CL_DEVICE_LOCAL_MEM_SIZE, cl_ulong, 48 << 10),                                   \
+      IDLE_NUMBER(CL_DEVICE_MAX_WORK_GROUP_SIZE, size_t, 1024),                                    \
+      IDLE_NUMBER(CL_DEVICE_MAX_PARAMETER_SIZE, size_t, 4352),                                     \
+      IDLE_NUMBER(CL_DEVICE_SINGLE_FP_CONFIG, cl_device_fp_config,                                 \
+                  CL_FP_FMA | CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT), \
       IDLE_TEXT(CL_DEVICE_EXTENSIONS, "cl_khr_byte_addressable_store cl_khr_fp64 cl_nv_device_attribute_query")
 
 /* What devices answer from now on; NULL: all is the driver's. */
