@@ -3,12 +3,11 @@
 #ifndef GRAFT_TESTS_DIGESTS_H
 #define GRAFT_TESTS_DIGESTS_H
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "conformance/run/fill.h"
 #include "conformance/run/menu.h"
+#include "digest.h"
 #include "op_lines.h"
 #include "suite.h"
 
@@ -31,18 +30,16 @@ static inline size_t digest_row(const cf_case *c) {
 /* One more text, which is freed. */
 static inline void digest_text(digests *d, size_t row, int column, const char *id, char *text) {
   if (d->shows) printf("%s %s\n%s", d->columns[column], id, text);
-  d->of[row][column] = (d->of[row][column] ^ cf_hash(text)) * UINT64_C(0x9E3779B97F4A7C15);
+  d->of[row][column] = digest_with(d->of[row][column], text);
   free(text);
 }
 
 /* Name, cases and digests; -: nothing was told. */
 static inline void digest_line(char line[DIGEST_LINE], const digests *d, size_t row) {
   size_t count, used = (size_t)snprintf(line, DIGEST_LINE, "%s %u", op_schema_all(&count)[row].name, d->cases[row]);
-  for (int i = 0; d->columns[i]; i++) {
-    char *to = line + used;
-    used += (size_t)(d->of[row][i] ? snprintf(to, DIGEST_LINE - used, " %08" PRIx64, d->of[row][i] >> 32)
-                                   : snprintf(to, DIGEST_LINE - used, " -"));
-  }
+  int columns = 0;
+  while (d->columns[columns]) columns++;
+  digest_print(line + used, DIGEST_LINE - used, d->of[row], columns);
 }
 
 typedef struct digest_words {

@@ -57,4 +57,11 @@ static inline graft_rt_device *open_described(int which) {
   return device;
 }
 
+/* Behind the last that is open. */
+static inline void expect_nothing_held(void) {
+  const idle_objects left = idle_held();
+  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
+                left.buffers, left.programs, left.kernels);
+}
+
 #endif

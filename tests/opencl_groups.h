@@ -26,9 +26,14 @@ enum { NOTHING_RUNS = 1 };
 
 /* The one that the environment names, where its kernels are of that kind; NULL: whichever they are. */
 static inline void open_with(const char *option) {
+  const char *name = getenv("GRAFT_TEST_DESCRIBED");
   int which = 0;
   if (device) return;
-  while (strcmp(described[which].name, getenv("GRAFT_TEST_DESCRIBED")) != 0) which++;
+  while (which < DESCRIBED_DEVICES && (!name || strcmp(described[which].name, name) != 0)) which++;
+  ck_assert_msg(which < DESCRIBED_DEVICES,
+                "GRAFT_TEST_DESCRIBED names no device of tests/opencl_described.h: %s. "
+                "test_opencl_group_launches runs these programs",
+                name ? name : "it is not set");
   const bool is_cpu = described[which].answers[0].value == CL_DEVICE_TYPE_CPU;
   if (option && (strcmp(option, "kernels=cpu") == 0) != is_cpu) return;
   prepare_described();
@@ -65,9 +70,7 @@ START_TEST(all_that_was_taken_is_given_back) {
   for (int i = 0; i < BETWEEN_OBJECTS; i++) ck_assert_msg(!left[i], "%ld %s are left", left[i], between_kinds[i]);
 #endif
 #ifdef OPENCL_IS_DESCRIBED
-  const idle_objects left = idle_held();
-  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
-                left.buffers, left.programs, left.kernels);
+  expect_nothing_held();
 #endif
 }
 END_TEST
@@ -195,8 +198,9 @@ static inline uint64_t numbers_drawn(void) {
 #ifdef OPENCL_IS_DESCRIBED
 /* Where a test tells, which is given back. */
 static inline FILE *begin_telling(const char *test) {
-  FILE *to = fopen(getenv("GRAFT_TEST_TOLD"), "a");
-  ck_assert_ptr_nonnull(to);
+  const char *path = getenv("GRAFT_TEST_TOLD");
+  FILE *to = path ? fopen(path, "a") : NULL;
+  ck_assert_msg(to, "GRAFT_TEST_TOLD names no file that can be written: %s", path ? path : "it is not set");
   fprintf(to, "= %s\n", test);
   return to;
 }

@@ -11,9 +11,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_NEXT */
 #endif
-#include <inttypes.h>
-
-#include "conformance/run/fill.h"
+#include "digest.h"
 #include "opencl_described.h"
 #include "opencl_told.h"
 #include "suite.h"
@@ -22,7 +20,7 @@
 
 enum { CALLS_MOST = 4096, LINE_BYTES = 1024, OUTS_MOST = 16 };
 
-static const char *const between = " = "; /* a call and its digests */
+static const char *const between = " ="; /* a call and its digests */
 
 typedef struct row {
   char *call;
@@ -69,6 +67,9 @@ static char *text_of(row *r, graft_rt_device *device) {
 }
 
 static void take_digests(const char *shown) {
+  bool is_there = !shown;
+  for (int i = 0; i < count && !is_there; i++) is_there = strcmp(shown, rows[i].call) == 0;
+  ck_assert_msg(is_there, "%s has no call '%s'; a call is a line up to '%s'", TABLE, shown, between);
   prepare_described();
   setenv("GRAFT_OPENCL_OPTIMIZE", "no", 1); /* whether programs are optimized follows from how often they came */
   idle_read_zeros(true);
@@ -83,9 +84,7 @@ static void take_digests(const char *shown) {
     }
     OK(graft_backend_close(device->backend));
   }
-  const idle_objects left = idle_held();
-  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
-                left.buffers, left.programs, left.kernels);
+  expect_nothing_held();
 }
 
 /* ---- the table ---- */
@@ -106,12 +105,6 @@ static void read_rows(const char *path) {
   fclose(file);
 }
 
-static void say_digests(char text[LINE_BYTES], const row *r) {
-  size_t used = 0;
-  for (int i = 0; i < DESCRIBED_DEVICES; i++)
-    used += (size_t)snprintf(text + used, LINE_BYTES - used, "%s%08" PRIx64, i ? " " : "", r->of[i] >> 32);
-}
-
 START_TEST(calls_are_those_of_the_table) {
   int wrong = 0;
   if (!has_opencl()) return;
@@ -119,9 +112,9 @@ START_TEST(calls_are_those_of_the_table) {
   take_digests(NULL);
   for (int i = 0; i < count; i++) {
     char text[LINE_BYTES];
-    say_digests(text, &rows[i]);
+    digest_print(text, sizeof text, rows[i].of, DESCRIBED_DEVICES);
     if (rows[i].digests && strcmp(text, rows[i].digests) == 0) continue;
-    fprintf(stderr, "another: %s\n", rows[i].call);
+    fprintf(stderr, "%s\ntable:%s\nis:   %s\n", rows[i].call, rows[i].digests ? rows[i].digests : " no digests", text);
     wrong++;
   }
   ck_assert_int_gt(count, 0);
@@ -147,7 +140,7 @@ START_TEST(the_table_is_written) {
       to);
   for (int i = 0; i < count; i++) {
     char text[LINE_BYTES];
-    say_digests(text, &rows[i]);
+    digest_print(text, sizeof text, rows[i].of, DESCRIBED_DEVICES);
     if (!rows[i].refused) fprintf(to, "%s%s%s\n", rows[i].call, between, text);
   }
   ck_assert_int_eq(fclose(to), 0);
@@ -165,5 +158,9 @@ int main(int argc, char **argv) {
   const suite_test writing[] = {ONCE(the_table_is_written), {0}}, showing[] = {ONCE(the_text_is_shown), {0}};
   if (argc == 3 && strcmp(argv[1], "--write") == 0) to_write = argv[2];
   if (argc == 3 && strcmp(argv[1], "--show") == 0) to_show = argv[2];
+  if (argc > 1 && !to_write && !to_show) {
+    fprintf(stderr, "test_opencl_calls: '%s' is neither --write FILE nor --show CALL\n", argv[1]);
+    return 2;
+  }
   return run_suite("opencl_calls", to_show ? showing : to_write ? writing : tests, (suite_options){.timeout_s = 300});
 }

@@ -9,11 +9,10 @@
  *     test_opencl_group_launches --write FILE  writes the table anew: after a change that is meant, and for new graphs
  *     test_opencl_group_launches --show TEST   prints what the digests of a row are of, as in: --show rows.other_dtypes
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "conformance/run/fill.h"
+#include "digest.h"
 #include "opencl_described.h"
 #include "own_folder.h"
 #include "suite.h"
@@ -23,6 +22,7 @@
 enum { ROWS_MOST = 64, NAME_BYTES = 128, LINE_BYTES = 1 << 16, TABLE_LINE = 256, PATH_BYTES = 512 };
 
 static const char *shown; /* a row; NULL: none */
+static bool is_shown;     /* it was told of */
 
 /* ---- what one program tells ---- */
 
@@ -61,13 +61,15 @@ static void read_told(group *g, int which, FILE *file) {
       continue;
     }
     ck_assert_ptr_nonnull(r);
-    r->of[which] = (r->of[which] ^ cf_hash(line)) * UINT64_C(0x9E3779B97F4A7C15);
-    if (shown && strcmp(shown, r->name) == 0) printf("%s %s", described[which].name, line);
+    r->of[which] = digest_with(r->of[which], line);
+    if (!shown || strcmp(shown, r->name) != 0) continue;
+    printf("%s %s", described[which].name, line);
+    is_shown = true;
   }
 }
 
-/* Devices share what is found of how many arguments kernels have. */
-static void take_on(group *g, int which, const char *folder) {
+/* Devices share what is found of how many arguments kernels have. Returns what is wrong; NULL: nothing. */
+static const char *take_on(group *g, int which, const char *folder) {
   char told[PATH_BYTES], said[PATH_BYTES], command[3 * PATH_BYTES];
   snprintf(told, sizeof told, "%s/%s", folder, described[which].name);
   snprintf(said, sizeof said, "%s/counts", folder);
@@ -77,26 +79,28 @@ static void take_on(group *g, int which, const char *folder) {
   snprintf(said, sizeof said, "%s/said", folder);
   snprintf(command, sizeof command, "'%s/tests/described_%s' >'%s' 2>&1 || { cat '%s' >&2; false; }", GRAFT_BINARY_DIR,
            g->name, said, said);
-  ck_assert_msg(system(command) == 0, "described_%s on %s fails", g->name, described[which].name);
+  if (system(command) != 0) return "fails";
   FILE *file = fopen(told, "r");
-  ck_assert_msg(file, "described_%s tells nothing of %s", g->name, described[which].name);
+  if (!file) return "tells nothing";
   read_told(g, which, file);
   fclose(file);
+  return NULL;
 }
 
 static void take(group *g, const char *name) {
   char folder[] = OWN_FOLDER;
   *g = (group){.name = name};
   folder_make(folder);
-  for (int which = 0; which < DESCRIBED_DEVICES; which++) take_on(g, which, folder);
+  const char *wrong = NULL;
+  int which = 0;
+  while (which < DESCRIBED_DEVICES && !(wrong = take_on(g, which, folder))) which++;
   folder_remove(folder);
+  ck_assert_msg(!wrong, "described_%s on %s %s", name, described[which].name, wrong);
 }
 
 static void row_line(char line[TABLE_LINE], const row *r) {
-  size_t used = (size_t)snprintf(line, TABLE_LINE, "%s", r->name);
-  for (int i = 0; i < DESCRIBED_DEVICES; i++)
-    used += (size_t)(r->of[i] ? snprintf(line + used, TABLE_LINE - used, " %08" PRIx64, r->of[i] >> 32)
-                              : snprintf(line + used, TABLE_LINE - used, " -"));
+  const size_t used = (size_t)snprintf(line, TABLE_LINE, "%s", r->name);
+  digest_print(line + used, TABLE_LINE - used, r->of, DESCRIBED_DEVICES);
 }
 
 /* ---- the table ---- */
@@ -106,21 +110,34 @@ static const char *const groups[] = {"chains", "classes", "convolutions", "draws
                                      "groups", "norms",   "placed",       "rows",  "summed"};
 static const char *wanted; /* one of them; NULL: all */
 
+static bool is_of(const char *row_name, const char *group_name) {
+  const size_t length = strlen(group_name);
+  return strncmp(row_name, group_name, length) == 0 && row_name[length] == '.';
+}
+
+/* "": there is no such line. */
+static void say_difference(const char *expected, const char *found) {
+  fprintf(stderr, "table: %s\nis:    %s\n", *expected ? expected : "no such row", *found ? found : "no such test");
+}
+
 /* Of that group, its rows behind each other. */
 static int compare_rows(const group *g, FILE *file) {
   char expected[TABLE_LINE], line[TABLE_LINE];
-  const size_t length = strlen(g->name);
   int wrong = 0, at = 0;
   while (fgets(expected, sizeof expected, file)) {
-    if (strncmp(expected, g->name, length) != 0 || expected[length] != '.') continue;
+    if (!is_of(expected, g->name)) continue;
     expected[strcspn(expected, "\n")] = 0;
     *line = 0;
     if (at < g->count) row_line(line, &g->rows[at++]);
     if (strcmp(line, expected) == 0) continue;
-    fprintf(stderr, "table: %s\nis:    %s\n", expected, line);
+    say_difference(expected, line);
     wrong++;
   }
-  return wrong + g->count - at;
+  for (; at < g->count; at++, wrong++) {
+    row_line(line, &g->rows[at]);
+    say_difference("", line);
+  }
+  return wrong;
 }
 
 START_TEST(groups_are_those_of_the_table) {
@@ -138,12 +155,28 @@ START_TEST(groups_are_those_of_the_table) {
 }
 END_TEST
 
+/* Where a program has gone, its rows would be compared with nothing. */
+START_TEST(each_row_is_of_one_of_the_groups) {
+  char line[TABLE_LINE];
+  FILE *file = fopen(TABLE, "r");
+  ck_assert_msg(file, "%s can't be read", TABLE);
+  while (fgets(line, sizeof line, file)) {
+    int of = 0;
+    while (of < ROWS(groups) && !is_of(line, groups[of])) of++;
+    ck_assert_msg(*line == '#' || of < ROWS(groups), "of which group? %s", line);
+  }
+  fclose(file);
+}
+END_TEST
+
 static const char *to_write; /* a path */
 
+/* When all is told: a table is not lost where a program fails. */
 START_TEST(the_table_is_written) {
   static group g;
-  FILE *to = fopen(to_write, "w");
-  ck_assert_ptr_nonnull(to);
+  char *text = NULL;
+  size_t bytes;
+  FILE *to = open_memstream(&text, &bytes);
   fprintf(to,
           "# Of each test of the OpenCL backend's groups a digest of what its graphs ask of the driver on each "
           "device\n# that tests/opencl_described.h describes. tests/test_opencl_group_launches.c\n");
@@ -155,24 +188,45 @@ START_TEST(the_table_is_written) {
       fprintf(to, "%s\n", line);
     }
   }
+  fclose(to);
+  to = fopen(to_write, "w");
+  ck_assert_msg(to, "%s can't be written", to_write);
+  fputs(text, to);
   ck_assert_int_eq(fclose(to), 0);
+  free(text);
 }
 END_TEST
 
 START_TEST(the_text_is_shown) {
   static group g;
-  const size_t length = strlen(groups[_i]);
-  if (strncmp(shown, groups[_i], length) == 0 && shown[length] == '.') take(&g, groups[_i]);
+  int of = 0;
+  while (of < ROWS(groups) && !is_of(shown, groups[of])) of++;
+  if (of < ROWS(groups)) take(&g, groups[of]);
+  ck_assert_msg(is_shown, "%s has no row '%s'", TABLE, shown);
 }
 END_TEST
 
+static bool is_known(const char *name) {
+  for (int i = 0; i < ROWS(groups); i++)
+    if (strcmp(name, groups[i]) == 0) return true;
+  return false;
+}
+
+static int refuse(const char *argument) {
+  fprintf(stderr, "test_opencl_group_launches: '%s' is no group; these are:", argument);
+  for (int i = 0; i < ROWS(groups); i++) fprintf(stderr, " %s", groups[i]);
+  fprintf(stderr, "; or --write FILE, or --show ROW\n");
+  return 2;
+}
+
 int main(int argc, char **argv) {
-  const suite_test tests[] = {EACH(groups_are_those_of_the_table, ROWS(groups)), {0}};
-  const suite_test writing[] = {ONCE(the_table_is_written), {0}},
-                   showing[] = {EACH(the_text_is_shown, ROWS(groups)), {0}};
+  const suite_test tests[] = {
+      EACH(groups_are_those_of_the_table, ROWS(groups)), ONCE(each_row_is_of_one_of_the_groups), {0}};
+  const suite_test writing[] = {ONCE(the_table_is_written), {0}}, showing[] = {ONCE(the_text_is_shown), {0}};
   if (argc == 3 && strcmp(argv[1], "--write") == 0) to_write = argv[2];
   if (argc == 3 && strcmp(argv[1], "--show") == 0) shown = argv[2];
-  if (argc == 2) wanted = argv[1];
+  if (argc == 2 && is_known(argv[1])) wanted = argv[1];
+  if (argc > 1 && !to_write && !shown && !wanted) return refuse(argv[1]);
   return run_suite("opencl_group_launches",
                    shown      ? showing
                    : to_write ? writing

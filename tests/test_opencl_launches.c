@@ -105,9 +105,7 @@ static void take_digests(asked *a) {
 /* When their devices are closed. */
 static void expect_all_given_back(asked *a) {
   for (int number = 0; number < DESCRIBED_DEVICES; number++) OK(graft_backend_close(a->devices[number]->backend));
-  const idle_objects left = idle_held();
-  ck_assert_msg(!left.buffers && !left.programs && !left.kernels, "%ld buffers, %ld programs, %ld kernels are left",
-                left.buffers, left.programs, left.kernels);
+  expect_nothing_held();
 }
 
 static asked found;
