@@ -1,6 +1,7 @@
 """torch.compile of models with recurrent layers: one graph, and bit for bit what they give and learn eagerly."""
 
 import copy
+import functools
 
 import pytest
 import torch
@@ -132,18 +133,20 @@ def test_what_is_kept_for_the_backward(device, programs):
 def test_autocast(device, programs, kind, dtype):
     model, x = Model(kind, num_layers=2).to(device), torch.randn(3, 4, 3, device=device)
 
-    def loss(x):
+    def lowered(x, run=model):
         with torch.autocast("graft", dtype):
-            output, last = model(x)
-        return output, last
+            return run(x)
 
+    inside = torch.compile(lowered, backend="graft", fullgraph=True)
+    around = functools.partial(lowered, run=torch.compile(model, backend="graft", fullgraph=True))
     found = []
-    for run in (loss, torch.compile(loss, backend="graft", fullgraph=True)):
+    for run in (lowered, inside, around):
         model.zero_grad()
         output, last = run(x)
         output.float().square().mean().backward()
         found.append((output.detach(), last, [p.grad.clone() for p in model.parameters()]))
-    assert_same(*found)
+    assert_same(*found[:2])
+    assert_same(found[0], found[2])
     assert not beside_graphs(programs)
 
 
@@ -156,9 +159,9 @@ def test_projections(device, programs, options):
 
 
 class Cells(nn.Module):
-    def __init__(self, kind):
+    def __init__(self, kind, **options):
         super().__init__()
-        self.cell, self.behind = kind(5, 6), nn.Linear(6, 2)
+        self.cell, self.behind = kind(5, 6, **options), nn.Linear(6, 2)
 
     def forward(self, x):
         state, results = None, []
@@ -168,12 +171,13 @@ class Cells(nn.Module):
         return torch.stack(results)
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
-def test_cells(device, programs, kind, dynamic):
+def test_cells(device, programs, kind, dynamic, bias):
     shapes = (3, 4), (3, 7), (3, 9)
     batches = [(torch.randn(*shape, 5, device=device), torch.randn(*shape, 2, device=device)) for shape in shapes]
-    model = Cells(kind).to(device)
+    model = Cells(kind, bias=bias).to(device)
     for x, _ in batches:
         torch._dynamo.mark_static(x, 0)
     assert_trains_as_eager(model, batches if dynamic else batches[:1] * 3, {"fullgraph": True, "dynamic": dynamic}, lr=0.5)

@@ -167,6 +167,32 @@ def test_a_graph_with_the_value_of_a_float_serves_no_other(python, tmp_path):
     python(textwrap.dedent(FLOATS), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()
 
 
+BRANCHES = """
+    import torch, torch_graft
+
+    def always(x):
+        return torch.relu(x) * 2
+
+    def of_many(x):
+        return torch.relu(x) * 2 if x.shape[0] > 5 else torch.tanh(x)
+
+    def of_fours(x):
+        return torch.relu(x) * 2 if x.shape[0] % 4 == 0 else torch.tanh(x)
+
+    for function in (always, of_many, of_fours):  # the graph of 8 rows is that of the first
+        compiled = torch.compile(function, backend="graft", dynamic=True)
+        for rows in (8, 3, 6):
+            x = torch.randn(rows, 4, device="graft")
+            assert torch.equal(compiled(x), function(x)), (function.__name__, rows)
+"""
+
+
+def test_a_graph_that_is_found_keeps_the_guards_of_who_asks(python, tmp_path):
+    """Where another function with fewer of them made it; in the first process and in the next."""
+    for _ in range(2):
+        python(textwrap.dedent(BRANCHES), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()
+
+
 def test_the_key_has_all_of_the_bridge():
     """C++ that decides how a model is traced included: an entry of another build is not found."""
     mapped = {Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines() if "torch_graft" in line}

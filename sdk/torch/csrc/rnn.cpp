@@ -88,6 +88,8 @@ variable_list gradients_with_graph(const Layer &l, const variable_list &grads) {
 // Steps begin with the first state and the outputs of all steps but the last: one product of these and the gates'
 // gradients, in two parts.
 Tensor weight_gradient(const Layer &l, const Tensor &output, const Tensor &gates) {
+  // AOTAutograd traces a backward as under the autocast of its forward, where eager mode has none.
+  c10::impl::ExcludeDispatchKeyGuard without(c10::DispatchKey::AutocastPrivateUse1);
   const c10::SymInt steps = gates.sym_size(0), begin = l.reverse ? steps - 1 : c10::SymInt(0);
   const int64_t others = l.reverse ? 0 : 1;
   Tensor first = at::mm(gates.select_symint(0, begin).t(), l.state);

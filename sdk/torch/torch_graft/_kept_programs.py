@@ -15,7 +15,8 @@ import sympy
 import torch
 from torch._functorch import config as functorch_config
 from torch._inductor.output_code import OutputCode
-from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from torch_graft import _program
@@ -61,15 +62,16 @@ class KeptProgram(OutputCode):
             raise BypassAOTAutogradCache(f"the graph can't be written to a file: {error}") from error
         self.module = self.run = self.program = None
 
-    def post_compile(self, example_inputs, _constants, _graph_kwargs):
+    def post_compile(self, _example_inputs, _constants, _graph_kwargs):
         if self.module is not None:
             return
-        from torch._guards import detect_fake_mode
         from torch.fx._graph_pickler import GraphPickler
 
-        mode = detect_fake_mode(example_inputs)
+        # Sizes in the file have an environment there, whose contents loading puts in the place of those of the one that it
+        # is given: that of the program that is being compiled would lose its guards, and serve sizes that it is not for.
+        own = FakeTensorMode(shape_env=ShapeEnv())
         with unset_fake_temporarily():
-            self.module = GraphPickler.loads(self.kept, mode)
+            self.module = GraphPickler.loads(self.kept, own)
         self.module.recompile()
         self.kept = None
         self._make()

@@ -34,9 +34,10 @@ def trace(builder):
 
 
 def describe_cells(fake):
-    """For torch._subclasses.fake_impls: what a GRUCell's kernels give. PyTorch has that of an LSTMCell's alone."""
+    """For torch._subclasses.fake_impls: what a cell's kernels give. PyTorch has that of an LSTMCell's, if it has biases."""
     for op, made in ((torch.ops.aten._thnn_fused_gru_cell.default, _gru_cell),
-                     (torch.ops.aten._thnn_fused_gru_cell_backward.default, _gru_cell_backward)):  # fmt: skip
+                     (torch.ops.aten._thnn_fused_gru_cell_backward.default, _gru_cell_backward),
+                     (torch.ops.aten._thnn_fused_lstm_cell.default, _lstm_cell)):  # fmt: skip
         if op not in fake.op_implementations_dict:
             fake.op_implementations_dict[op] = functools.partial(_on_the_device, made)
 
@@ -58,6 +59,10 @@ def _gru_cell_backward(grad_hy, workspace, has_bias):
     gates, bias = (rows, 3 * width), 3 * width
     sizes = gates, gates, (rows, width), bias if has_bias else None, bias if has_bias else None
     return tuple(None if size is None else workspace.new_empty(size) for size in sizes)
+
+
+def _lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
+    return cx.new_empty(cx.shape), cx.new_empty(cx.shape), input_gates.new_empty(input_gates.shape)
 
 
 def _is_ours(module):
