@@ -227,9 +227,6 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--show") == 0) shown = argv[2];
   if (argc == 2 && is_known(argv[1])) wanted = argv[1];
   if (argc > 1 && !to_write && !shown && !wanted) return refuse(argv[1]);
-  return run_suite("opencl_group_launches",
-                   shown      ? showing
-                   : to_write ? writing
-                              : tests,
-                   (suite_options){.timeout_s = 300});
+  const suite_test *asked = shown ? showing : to_write ? writing : tests;
+  return run_suite("opencl_group_launches", asked, (suite_options){.timeout_s = 300});
 }

@@ -32,10 +32,6 @@ using std::optional;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-optional<Tensor> given(const Tensor &tensor) {
-  return tensor.defined() ? optional<Tensor>(tensor) : std::nullopt;
-}
-
 // --- one direction of a layer ---
 
 // The same of ops that have gradients, for gradients of gradients.

@@ -22,10 +22,6 @@ using at::Tensor;
 using std::optional;
 using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-optional<Tensor> given(const Tensor &tensor) {
-  return tensor.defined() ? optional<Tensor>(tensor) : std::nullopt;
-}
-
 Results tuple_of(LayerResults r) {
   return {std::move(r[0]), std::move(r[1]), std::move(r[2]), std::move(r[3])};
 }

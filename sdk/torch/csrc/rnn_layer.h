@@ -6,6 +6,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "bridge.h"
 
@@ -17,6 +18,11 @@ struct Layer {
   const char *mode;
   bool reverse;
 };
+
+// How an op of PyTorch's takes one that may be undefined.
+inline std::optional<at::Tensor> given(const at::Tensor &tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
 
 using LayerResults = std::array<at::Tensor, 4>;  // undefined: one that the mode has not
 
