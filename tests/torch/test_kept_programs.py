@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
+import compiler_imported
 import pytest
 from torch_graft import _kept_programs
 
@@ -31,17 +30,22 @@ MODEL = """
 """
 
 
-def run(folder, script, **settings):
-    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), **settings}
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    *values, entries = done.stdout.splitlines()
-    return SimpleNamespace(values=values, entries=[int(count) for count in entries.split()[1:]], errors=done.stderr)
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Runs a script with its programs kept in a folder; PyTorch's settings are as the environment of this process has them."""
+
+    def run(folder, script):
+        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+        status, out, err = compiler_imported.run(textwrap.dedent(script), environment, tmp_path_factory.mktemp("printed"))
+        assert status == 0, err[-2000:]
+        *values, entries = out.splitlines()
+        return SimpleNamespace(values=values, entries=[int(count) for count in entries.split()[1:]], errors=err)
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def first_process(tmp_path_factory):
+def first_process(tmp_path_factory, run):
     """The first process of a model; the folder where its programs are kept, and a copy of that, from before any test."""
     folder, copy = tmp_path_factory.mktemp("kept"), tmp_path_factory.mktemp("copy")
     first = run(folder, MODEL.format(options=""))
@@ -49,7 +53,7 @@ def first_process(tmp_path_factory):
     return first, folder, copy
 
 
-def test_a_new_process_finds_them(first_process):
+def test_a_new_process_finds_them(first_process, run):
     """With the same results to the bit: forward, gradients, random numbers, of other sizes, too."""
     first, _, folder = first_process  # found in the copy, so that it is no name of a folder that the other test misses
     hit, miss, bypass, saved = first.entries
@@ -60,7 +64,7 @@ def test_a_new_process_finds_them(first_process):
     assert other.entries == first.entries and other.values == first.values, "made with other passes"
 
 
-def test_tensors_of_literals_are_kept(tmp_path):
+def test_tensors_of_literals_are_kept(tmp_path, run):
     script = """
         import torch, torch_graft
         from torch._dynamo.utils import counters
@@ -76,7 +80,7 @@ def test_tensors_of_literals_are_kept(tmp_path):
     assert "set_.source_Storage" not in first.errors + second.errors
 
 
-def test_guards_that_pytorch_would_misread_are_not_kept(tmp_path):
+def test_guards_that_pytorch_would_misread_are_not_kept(tmp_path, run):
     """A convolution whose height or width has elements, and whose width is not 1, would be found for a width of 1."""
     script = """
         import torch, torch_graft
@@ -93,12 +97,12 @@ def test_guards_that_pytorch_would_misread_are_not_kept(tmp_path):
     run(tmp_path, script.format(widths=(3, 6)))
 
 
-def test_they_can_be_switched_off(tmp_path):
-    off = run(tmp_path, MODEL.format(options=""), TORCHINDUCTOR_AUTOGRAD_CACHE="0")
-    assert off.entries == [0, 0, 0, 0] and not list(tmp_path.rglob("aotautograd"))
+def test_they_can_be_switched_off(tmp_path, python):
+    off = python(MODEL.format(options=""), TORCHINDUCTOR_CACHE_DIR=tmp_path, TORCHINDUCTOR_AUTOGRAD_CACHE="0").ok()
+    assert off.out.splitlines()[-1] == "entries 0 0 0 0" and not list(tmp_path.rglob("aotautograd"))
 
 
-def test_a_damaged_entry_is_made_again(first_process):
+def test_a_damaged_entry_is_made_again(first_process, run):
     """A file cut short, as by a full disk, and an empty one."""
     first, folder, _ = first_process
     for i, file in enumerate(folder.rglob("aotautograd/*/*")):
@@ -122,7 +126,7 @@ CONSTANT = """
 """
 
 
-def test_tensors_of_the_graph(tmp_path):
+def test_tensors_of_the_graph(tmp_path, run):
     first, second = run(tmp_path, CONSTANT), run(tmp_path, CONSTANT)
     assert first.values == second.values == ["[1.0, 3.0, 5.0, 7.0] [[0], [1], [2], [3]]"]
 
@@ -144,7 +148,7 @@ EDITED = """
 """
 
 
-def test_ops_of_a_user_are_not_kept(tmp_path):
+def test_ops_of_a_user_are_not_kept(tmp_path, run):
     """They may have been edited since."""
     assert run(tmp_path, EDITED.format(factor=100)).values == ["[100.0, 100.0]"]
     assert run(tmp_path, EDITED.format(factor=2)).values == ["[2.0, 2.0]"]
@@ -160,11 +164,12 @@ FLOATS = """
     a = torch.arange(3.0, device="graft")
     for number in (0.5, 1.5, 0.25, 7.0):  # from the second on, it is an argument of the graph
         assert torch.equal(compiled(a, number), changed(a, number)), number
+    print("entries")
 """
 
 
-def test_a_graph_with_the_value_of_a_float_serves_no_other(python, tmp_path):
-    python(textwrap.dedent(FLOATS), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()
+def test_a_graph_with_the_value_of_a_float_serves_no_other(tmp_path, run):
+    run(tmp_path, FLOATS)
 
 
 BRANCHES = """
@@ -184,13 +189,14 @@ BRANCHES = """
         for rows in (8, 3, 6):
             x = torch.randn(rows, 4, device="graft")
             assert torch.equal(compiled(x), function(x)), (function.__name__, rows)
+    print("entries")
 """
 
 
-def test_a_graph_that_is_found_keeps_the_guards_of_who_asks(python, tmp_path):
+def test_a_graph_that_is_found_keeps_the_guards_of_who_asks(tmp_path, run):
     """Where another function with fewer of them made it; in the first process and in the next."""
     for _ in range(2):
-        python(textwrap.dedent(BRANCHES), TORCHINDUCTOR_CACHE_DIR=str(tmp_path)).ok()
+        run(tmp_path, BRANCHES)
 
 
 def test_the_key_has_all_of_the_bridge():

@@ -1,0 +1,47 @@
+"""Scripts in processes of their own that have PyTorch's compiler imported already, which takes longer than what most of
+them do. They are forked off one process that has imported it, knows of no device, and has run nothing."""
+
+import multiprocessing
+import os
+
+IMPORTED = ["torch._dynamo.utils", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
+WITHOUT_DEVICES = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+
+
+def run_here(script, environment, out, err):
+    """As `python -c` has a script that begins with `import torch`; what it prints goes to files."""
+    for path, descriptor in ((out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    import torch
+
+    torch._import_device_backends()
+    exec(compile(script, "<string>", "exec"), {"__name__": "__main__"})
+
+
+def start(process):
+    """The first one starts what they are forked off."""
+    kept = os.environ.get(WITHOUT_DEVICES)
+    os.environ[WITHOUT_DEVICES] = "0"
+    try:
+        process.start()
+    finally:
+        del os.environ[WITHOUT_DEVICES]
+        if kept is not None:
+            os.environ[WITHOUT_DEVICES] = kept
+
+
+def run(script, environment, folder, timeout=300):
+    """Its exit status, below 0 by a signal, and what it wrote to stdout and stderr."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    out, err = folder / "out.txt", folder / "err.txt"
+    process = context.Process(target=run_here, args=(script, environment, out, err))
+    start(process)
+    process.join(timeout)
+    late = process.exitcode is None
+    process.kill()
+    process.join()
+    assert not late, f"a script took longer than {timeout} s: {err.read_text()[-2000:]}"
+    return process.exitcode, out.read_text(), err.read_text()
