@@ -253,8 +253,8 @@ void ocl_program_add_files(ocl_text *source, const char *files) {
 
 /* What the device is, in front of everything. */
 static void add_device(ocl_text *source, const graft_device *device) {
-  ocl_text_add(source, "%s%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
-               device->is_cpu ? "#define IS_CPU\n" : "",
+  ocl_text_add(source, "%s%s%s%s%s%s", device->has_f64 ? "#define HAS_F64\n" : "",
+               device->is_cpu ? "#define IS_CPU\n" : "", device->plugin->portable ? "#define PORTABLE\n" : "",
                device->host_memory && !device->is_cpu ? "#define GPU_KERNELS_ON_CPU\n" : "",
                ocl_converts_bf16(device) ? "#define CONVERTS_BF16\n" : "",
                ocl_has_quick_functions(device) ? "#define QUICK_FUNCTIONS\n" : "");

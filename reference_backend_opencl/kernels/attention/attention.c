@@ -163,7 +163,7 @@ static void write_head(ocl_text *head, const void *of) {
   const attention *a = of;
   int64_t width = a->tensors[QUERY]->dl.shape[3];
   graft_dtype lse = a->tensors[LSE]->dl.dtype;
-  ocl_text_add(head, "#define BLOCK %d\n", block_of(a));
+  ocl_text_add(head, "#define BLOCK %d\n%s", block_of(a), a->is_cpu ? "#define EXP_LANES 16\n" : "");
   if (a->shares)
     ocl_text_add(head, "#define SHARED\n#define WIDEST %d\n", SHARED_WIDEST);
   else
@@ -182,7 +182,7 @@ static void write_head(ocl_text *head, const void *of) {
 }
 
 /* What all its programs begin with. */
-#define ATTENTION_FILES "random/philox random/blocks core/direct attention/vectors attention/attention"
+#define ATTENTION_FILES "random/philox random/blocks core/direct core/exp attention/vectors attention/attention"
 
 static ocl_direct call_of(const attention *a, int places) {
   const char *file = a->tensor      ? ATTENTION_FILES " core/nvidia attention/nvidia"

@@ -102,7 +102,7 @@ static INLINED float power_of_two(float x) {
   __asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-#define EXP(x) power_of_two((x)*1.44269504f)
+#define QUICK_EXP(x) power_of_two((x)*1.44269504f)
 
 static INLINED float of_lane(float x, int distance) {
   float y;
@@ -206,7 +206,7 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     for (int r = 0; r < 2; r++) {
       now[r] = most_of_four(now[r]);
       shift[r] = now[r] == -INFINITY ? 0 : now[r];
-      less[r] = EXP(most[r] - shift[r]);
+      less[r] = QUICK_EXP(most[r] - shift[r]);
       most[r] = now[r];
       total[r] *= less[r];
     }
@@ -214,7 +214,7 @@ KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset)
     for (int i = 0; i < VALUE_BLOCKS * 32; i++) sums[i] *= less[i / 2 % 2];
 #pragma unroll
     for (int i = 0; i < SCORES; i++) {
-      weights[i] = EXP(weights[i] - shift[i / 2 % 2]);
+      weights[i] = QUICK_EXP(weights[i] - shift[i / 2 % 2]);
       total[i / 2 % 2] += weights[i];
 #ifdef DROPOUT
       weights[i] *= MASK(head, first + ROW_OF(i), column + COLUMN_OF(i));
@@ -281,7 +281,7 @@ static INLINED float levelled(float factor, float power) { return power > 0 ? fa
 
 /* What a product becomes: a weight, and what the sum changes with its score. */
 static INLINED void weights_of(float *weight, float *slope, float lse, float delta, float mask) {
-  const float w = *weight == -INFINITY || lse == -INFINITY ? 0 : EXP(*weight - lse);
+  const float w = *weight == -INFINITY || lse == -INFINITY ? 0 : QUICK_EXP(*weight - lse);
   *slope = w * (*slope * mask - delta);
   *weight = w * mask;
 }

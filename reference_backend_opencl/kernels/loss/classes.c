@@ -144,7 +144,7 @@ bool ocl_classes_match(const graft_exec *exec, const graft_graph_node *const *no
 
 /* ---- kernels ---- */
 
-static const char files[] = "core/cascade core/lines loss/likelihood loss/classes";
+static const char files[] = "core/cascade core/lines core/exp loss/likelihood loss/classes";
 
 static void write_head(ocl_text *head, const graft_device *device, const calls *c, const ocl_lines *lines, bool each) {
   const ocl_dtype *dtype = ocl_dtype_of(device, c->reads[VALUES]->dl.dtype);

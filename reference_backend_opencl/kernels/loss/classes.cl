@@ -29,7 +29,7 @@ static VT logarithm(VT v, taken_off row) {
 /* While terms are made, which takes long, the next row is asked for. */
 static VT term(__global const RAW(D) * from, long next, VT most, int n) {
   PREFETCH(from + next);
-  return exp(get_value(from, n) - most);
+  return EXP(get_value(from, n) - most);
 }
 
 static INLINED taken_off taken_off_row(__global const RAW(D) * values, long size, __local CT *shared) {
@@ -78,6 +78,6 @@ KERNEL class_gradient(PLACE(out), CONST_PLACE(grad), CONST_PLACE(total), CONST_P
       VSTORE(v, lanes);
       lanes[class - i] = g;
       v = VLOAD(lanes);
-    } put_value(to + i, v - exp(logarithm(get_value(from + i, n), row)) * sum, n))
+    } put_value(to + i, v - EXP(logarithm(get_value(from + i, n), row)) * sum, n))
   }
 }

@@ -19,7 +19,7 @@ static VT nan_min(VT a, VT b) { return ((a < b) | (a != a)) ? a : b; }
 
 static VT sigmoid(VT a) {
   /* exp of a negative number only: the other overflows where the result is a denormal. */
-  VT e = exp(-fabs(a));
+  VT e = EXP(-fabs(a));
   /* A NaN stays as it is: of one that exp gives the driver chooses the sign, otherwise where it optimizes. */
   return a != a ? a : OVER(a < (VT)0 ? e : (VT)1, (VT)1 + e);
 }
@@ -215,7 +215,7 @@ static VT gelu_erf_grad(VT grad, VT a) {
 /* With tanh(u) = 2 sigmoid(2 u) - 1; its slope, 1 - tanh(u)^2, would lose all its digits where tanh is near 1. */
 static VT gelu_tanh_grad(VT grad, VT a) {
   VT beta = (VT)K(0.79788456080286535588), cube = (VT)K(0.044715);
-  VT twice = (VT)2 * beta * (a + cube * a * a * a), e = exp(-fabs(twice)), share = (VT)1 / ((VT)1 + e);
+  VT twice = (VT)2 * beta * (a + cube * a * a * a), e = EXP(-fabs(twice)), share = (VT)1 / ((VT)1 + e);
   VT left = (twice < (VT)0 ? e : (VT)1) * share;
   VT right = (VT)2 * a * (e * share * share) * beta * ((VT)1 + (VT)3 * cube * a * a);
   return grad * (left + right);

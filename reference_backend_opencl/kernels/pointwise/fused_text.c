@@ -76,7 +76,7 @@ static void write_op(ocl_text *text, const ocl_fused_kernel *k, int number) {
 /* ---- sections ---- */
 
 /* Files in front of what a section has of its own. */
-enum { PARTS_MAX = 4 };
+enum { PARTS_MAX = 5 };
 typedef struct section {
   int number;
   const char *parts[PARTS_MAX];
@@ -129,10 +129,10 @@ static void write_ops(ocl_text *text, const ocl_fused_kernel *k, const ocl_dtype
     return;
   }
   const section s = {.number = number,
-                     .parts = {head.items, ocl_kernel_source("core/common"),
+                     .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("core/exp"),
                                needs_powers(k, compute) ? ocl_kernel_source("pointwise/power") : "",
                                ocl_kernel_source("pointwise/functions")},
-                     .nparts = 4};
+                     .nparts = 5};
   open_section(text, &s);
   for (int i = 0; i < k->nops; i++) {
     if (ocl_fused_computes(&k->ops[i]) && same_section(k->ops[i].compute, compute)) write_op(text, k, i);
@@ -161,8 +161,9 @@ static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, b
     return;
   }
   const section s = {.number = number,
-                     .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("reduction/formula")},
-                     .nparts = 3};
+                     .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("core/exp"),
+                               ocl_kernel_source("reduction/formula")},
+                     .nparts = 4};
   const char *functions = stage_functions(k);
   open_section(text, &s);
   ocl_text_append(text, functions);

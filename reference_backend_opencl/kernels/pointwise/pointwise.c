@@ -296,14 +296,14 @@ typedef struct source {
 } source;
 
 static const char *files_of(const recipe *recipe, const ocl_dtype *compute) {
-#define KERNEL "pointwise/functions pointwise/step pointwise/pointwise"
-  if (has_complex_form(recipe, compute)) return "pointwise/complex " KERNEL;
-  if (recipe->flags & OCL_GAMMA) return "pointwise/special pointwise/gamma " KERNEL;
-  if (recipe->flags & OCL_SPECIAL) return "pointwise/special " KERNEL;
-  if (recipe->flags & OCL_POLYNOMIALS) return "pointwise/polynomials " KERNEL;
-  if (recipe->flags & OCL_POWERS) return "pointwise/power " KERNEL;
-  return recipe->flags & OCL_BESSEL ? "pointwise/bessel " KERNEL : KERNEL;
-#undef KERNEL
+#define WITH(files) "core/exp " files "pointwise/functions pointwise/step pointwise/pointwise"
+  if (has_complex_form(recipe, compute)) return WITH("pointwise/complex ");
+  if (recipe->flags & OCL_GAMMA) return WITH("pointwise/special pointwise/gamma ");
+  if (recipe->flags & OCL_SPECIAL) return WITH("pointwise/special ");
+  if (recipe->flags & OCL_POLYNOMIALS) return WITH("pointwise/polynomials ");
+  if (recipe->flags & OCL_POWERS) return WITH("pointwise/power ");
+  return recipe->flags & OCL_BESSEL ? WITH("pointwise/bessel ") : WITH("");
+#undef WITH
 }
 
 static graft_status prepare(void *pointer, graft_device *device, const void *from) {

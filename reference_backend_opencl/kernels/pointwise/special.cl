@@ -62,12 +62,12 @@ static VT exponent_of(VT a) {
 
 /* tanh(log(1 + e^a)) as n / (n + 2), n = e^a (e^a + 2); from 20 on it is 1. */
 static VT mish_gate(VT a) {
-  VT e = exp(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
+  VT e = EXP(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
   return a > (VT)20 ? (VT)1 : n / (n + (VT)2);
 }
 /* s: sigmoid(a). 1 - gate^2 is 4 (n + 1) / (n + 2)^2. */
 static VT mish_slope(VT a, VT s) {
-  VT e = exp(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
+  VT e = EXP(a > (VT)20 ? (VT)20 : a), n = e * (e + (VT)2);
   VT rest = a > (VT)20 ? (VT)0 : (VT)4 * (n + (VT)1) / ((n + (VT)2) * (n + (VT)2));
   return mish_gate(a) + a * s * rest;
 }
@@ -89,7 +89,7 @@ static VT logit_slope(VT g, VT a) { return (a == (VT)0) | (a == (VT)1) ? g * (VT
 /* ---- sums of exponentials of base e^k: the larger operand, and what the smaller one adds ---- */
 static VT add_exponentials(VT a, VT b, VT k) {
   VT most = a > b ? a : b;
-  VT sum = most + log1p(exp(-fabs(a - b) * k)) / k;
+  VT sum = most + log1p(EXP(-fabs(a - b) * k)) / k;
   sum = (a == b) & (fabs(a) == (VT)INFINITY) ? a : sum;
   return a != a ? a : b != b ? b : sum;
 }

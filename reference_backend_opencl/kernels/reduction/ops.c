@@ -53,7 +53,7 @@ static const ocl_reduction deviation = {.init = "0",
 static const ocl_reduction largest = {
     .init = "LEAST", .map = "v", .combine = "MAXIMUM(a, b)", .finish = "FINITE(v)", .in = OCL_AS_SUM};
 static const ocl_reduction log_sum = {
-    .init = "0", .map = "exp(v - s)", .combine = "a + b", .finish = "log(v) + s", .in = OCL_AS_SUM, .first = &largest};
+    .init = "0", .map = "EXP(v - s)", .combine = "a + b", .finish = "log(v) + s", .in = OCL_AS_SUM, .first = &largest};
 static const ocl_reduction norm_0 = {
     .init = "0", .map = "TRUTH(v)", .combine = "a + b", .finish = "v", .in = OCL_WIDEST};
 static const ocl_reduction norm_1 = {

@@ -80,7 +80,8 @@ static graft_status prepare_pieces(ocl_kernel *kernel, graft_device *device, con
                : ocl_is_unit(pass->kept.stride[0][0]) ? "1"
                                                       : "0",
                is_small ? "#define SMALL\n" : "");
-  graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/formula reduction/reduction", "reduce");
+  graft_status status =
+      ocl_kernel_make(kernel, device, &head, "core/exp reduction/formula reduction/reduction", "reduce");
   if (status != GRAFT_OK) return status;
 
   int64_t space[5 * OCL_DIMS_MAX + 10];

@@ -131,7 +131,7 @@ graft_status ocl_reduction_prepare_teams(ocl_kernel *kernel, graft_device *devic
                  shared.formula.first->finish);
     if (shared.first_out) ocl_text_add(&head, "#define D_FIRST %s\n", shared.first_out->name);
   }
-  graft_status status = ocl_kernel_make(kernel, device, &head, "reduction/formula reduction/teams", "reduce");
+  graft_status status = ocl_kernel_make(kernel, device, &head, "core/exp reduction/formula reduction/teams", "reduce");
   if (status != GRAFT_OK) return status;
   int64_t space[6 * OCL_DIMS_MAX + NUMBERS];
   int n = fill_space(space, &shared, &l, exact->splits);

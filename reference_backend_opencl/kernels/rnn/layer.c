@@ -100,7 +100,7 @@ static graft_status run(const graft_exec *exec, plan *p, const graft_tensor_desc
   const int64_t packed = p->inner_pad * p->outer_pad;
   const int64_t numbers[] = {steps,        batch,        width,        p->inner, p->outer,
                              p->inner_pad, p->outer_pad, p->width_pad, reverse,  p->together > 1 ? 0 : p->near};
-  ocl_direct call = {.file = "core/direct rnn/layer",
+  ocl_direct call = {.file = "core/direct core/exp rnn/layer",
                      .dtype = dtype,
                      .head = write_head,
                      .of = p,

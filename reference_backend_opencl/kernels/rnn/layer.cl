@@ -68,7 +68,7 @@ static INLINED void put_near(NEAR CT *p, VT v, int lanes) {
 
 /* Both tails without overflow. */
 static VT sigmoid(VT x) {
-  VT e = exp(-fabs(x)), y = (VT)1 / ((VT)1 + e);
+  VT e = EXP(-fabs(x)), y = (VT)1 / ((VT)1 + e);
   return x < (VT)0 ? e * y : y;
 }
 

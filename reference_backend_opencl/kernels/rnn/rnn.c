@@ -25,7 +25,7 @@ static graft_status forward(const graft_exec *exec, int op, const graft_tensor_d
   const graft_tensor_desc *state = places[5];
   cell c = {op, places[6] != NULL, false, false};
   const unsigned lanes = ocl_direct_lanes(exec->device);
-  ocl_direct call = {.file = "core/direct rnn/rnn",
+  ocl_direct call = {.file = "core/direct core/exp rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
                      .of = &c,
@@ -42,7 +42,7 @@ static graft_status backward(const graft_exec *exec, int op, const graft_tensor_
   const graft_tensor_desc *state = places[2];
   cell c = {op, places[3] != NULL, places[5] != NULL, places[6] != NULL};
   const unsigned lanes = ocl_direct_lanes(exec->device);
-  ocl_direct call = {.file = "core/direct rnn/rnn",
+  ocl_direct call = {.file = "core/direct core/exp rnn/rnn",
                      .dtype = state->dl.dtype,
                      .head = write_head,
                      .of = &c,

@@ -11,7 +11,7 @@ DEFINE_ACCESS(value, D)
 
 /* Both tails without overflow. */
 static VT sigmoid(VT x) {
-  VT e = exp(-fabs(x)), y = (VT)1 / ((VT)1 + e);
+  VT e = EXP(-fabs(x)), y = (VT)1 / ((VT)1 + e);
   return x < (VT)0 ? e * y : y;
 }
 

@@ -29,12 +29,12 @@ KERNEL softmax(PLACE(out), CONST_PLACE(a), CONST_PLACE(b), CONST_PLACE(mask), he
   EACH_HELD x[k] = y[k] * (x[k] - sum);
 #else
   const VT sum = (VT)team_sum(x, r, shared);
-  EACH_HELD x[k] = x[k] - exp(y[k]) * sum;
+  EACH_HELD x[k] = x[k] - EXP(y[k]) * sum;
 #endif
 #else
   hold_in(x, r, CONST_POINTER(D_IN, a) + r.start, -INFINITY);
   const VT most = (VT)team_max(x, r, shared);
-  EACH_HELD term[k] = IS_HELD(r, k) ? exp(x[k] - most) : (VT)0;
+  EACH_HELD term[k] = IS_HELD(r, k) ? EXP(x[k] - most) : (VT)0;
   const VT sum = (VT)team_sum(term, r, shared);
 #if OP == LOG_SOFTMAX
   const VT logarithm = log(sum);

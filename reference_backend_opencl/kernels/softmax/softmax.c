@@ -47,14 +47,14 @@ static graft_status make_kernel(ocl_kernel *kernel, graft_device *device, const 
   if (lines.rows && ocl_held_plan(device, lines.outer, lines.size, compute, arrays, &held)) {
     ocl_held_head(&head, &held, compute);
     add_head(&head, call, out, in);
-    graft_status status = ocl_kernel_make(kernel, device, &head, "core/held softmax/held", "softmax");
+    graft_status status = ocl_kernel_make(kernel, device, &head, "core/held core/exp softmax/held", "softmax");
     return status != GRAFT_OK ? status : ocl_held_set(kernel, &held);
   }
   ocl_lines_share(device, &lines);
   ocl_lines_head(&head, &lines, compute);
   add_head(&head, call, out, in);
   add_size(&head, device, &lines, call->op, out == compute);
-  graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines softmax/softmax", "softmax");
+  graft_status status = ocl_kernel_make(kernel, device, &head, "core/lines core/exp softmax/softmax", "softmax");
   return status != GRAFT_OK ? status : ocl_lines_set(kernel, &lines);
 }
 

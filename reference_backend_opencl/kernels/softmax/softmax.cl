@@ -18,7 +18,7 @@ DEFINE_ACCESS(mask, bool)
 #define ASIDE 0
 #endif
 static VT first_term(__global RAW(D_OUT) * out, CT *aside, VT a, VT most, int n) {
-  VT term = exp(a - most);
+  VT term = EXP(a - most);
 #ifdef KEEPS
   put_out(out, term, n);
 #elif ASIDE
@@ -32,7 +32,7 @@ static VT term(__global const RAW(D_OUT) * out, const CT *aside, __global const 
 #elif ASIDE
   return VLOAD(aside);
 #else
-  return exp(get_a(a, n) - most);
+  return EXP(get_a(a, n) - most);
 #endif
 }
 
@@ -79,13 +79,13 @@ static INLINED void line(__global RAW(D_OUT) * out, __global const RAW(D_IN) * a
 #elif OP == LOG_SOFTMAX_BACKWARD
   SUM(sum, i, n, size, get_a(a + AT(space, i), n))
   sum = total_sum(sum, shared);
-  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - exp(get_b(b + at, n)) * sum, n))
+  EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - EXP(get_b(b + at, n)) * sum, n))
 #else
   VT most = (VT)(-INFINITY);
   MOST(most, i, n, size, get_a(a + AT(space, i), n))
   most = total_max(most, shared);
 #if OP == LOG_SOFTMAX
-  SUM(sum, i, n, size, WITH_NEXT(out, a, size, i, exp(get_a(a + AT(space, i), n) - most)))
+  SUM(sum, i, n, size, WITH_NEXT(out, a, size, i, EXP(get_a(a + AT(space, i), n) - most)))
   sum = log(total_sum(sum, shared));
   EACH(i, n, 0, size, long at = AT(space, i); put_out(out + at, get_a(a + at, n) - most - sum, n))
 #else
