@@ -74,10 +74,10 @@ static const cf_op cf_scatter_ops[] = {
      CF_TEXTS("s T[33,17] {i64[5]<33} T[5,17] true", "m T[13,17] {i64[129]<13;i64[129]<17} T[129] true",
               "m T[5] {i64[1025]<5} T[1025] true", "m T[13,17,3] {_;i64[129]<17} T[13,129,3] true"),
      CF_FLOATS | CF_BIT(I64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
-    /* Rows of two indices, and more places than a tile sorts. */
+    /* Rows of two indices, more places than a tile sorts, and one row for many places. */
     {"aten::index_put",
      CF_TEXTS("m T[13,17,3] {i64[129]<13;i64[129]<17} T[129,3] true",
-              "m T[13,17] {i64[5001]<13;i64[5001]<17} T[5001] true"),
+              "m T[13,17] {i64[5001]<13;i64[5001]<17} T[5001] true", "m T[13,3] {i64[9,11]<13} T[9,1,3] true"),
      CF_BIT(F32) | CF_BIT(I64), CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_NONE},
     {"aten::index_put", CF_TEXTS("m " CF_MOST_DIMS " {i64[5]<2} T[5,1,3,1,1,1,1,1,1,1,1,1,1,1,2,3] true"), CF_BIT(F32),
      CF_R_SUM(CF_TERMS_ONES), CF_VALUES, CF_ORDERED, CF_G_LINEAR(0)},
