@@ -1,6 +1,6 @@
 /* What is asked of the driver, told in words, by devices on which nothing runs: which programs, by which macros and
- * options; which kernels, with which arguments, over how many work-items; which buffers, copies and fills. What stands
- * in kernels' files is none of it. */
+ * options; which kernels, with which arguments, over how many work-items; which buffers, copies and fills; the text
+ * that the backend writes. What stands in kernels' files is none of it. */
 #ifndef GRAFT_TESTS_OPENCL_TOLD_H
 #define GRAFT_TESTS_OPENCL_TOLD_H
 
@@ -51,7 +51,7 @@ void idle_launched(const idle_program *program, const char *kernel, cl_uint dims
   tell_sizes("of", dims, local);
   tell(" with");
   for (cl_uint i = 0; i < count; i++) tell_argument(&arguments[i]);
-  tell("\n%s%s%s\n", program->options ? program->options : "", program->files, program->head);
+  tell("\n%s%s%s\n%s", program->options ? program->options : "", program->files, program->head, program->written);
 }
 
 void idle_buffer_made(size_t bytes) {

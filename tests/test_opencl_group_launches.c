@@ -1,6 +1,6 @@
 /* What the OpenCL backend asks of the driver for calls that it makes as one: which calls it puts together, and for each
- * of these groups what test_opencl_launches tells of single calls, but not the text that the backend writes for a
- * group. Which calls go together, and a way that is as right as another, no result says; here each change is seen.
+ * of these groups what test_opencl_launches tells of single calls, and the text that the backend writes for a group.
+ * Which calls go together, and a way that is as right as another, no result says; here each change is seen.
  *
  * The graphs are those of the tests of groups, test_opencl_chains and others, of which build/tests/described_* are made
  * again for devices that are described; nothing runs. expect/groups.txt has a digest for each test and device.
@@ -106,8 +106,8 @@ static void row_line(char line[TABLE_LINE], const row *r) {
 /* ---- the table ---- */
 
 /* Those that tests/CMakeLists.txt makes. */
-static const char *const groups[] = {"chains", "classes", "convolutions", "draws", "epilogues", "graphs",
-                                     "groups", "norms",   "placed",       "rows",  "summed"};
+static const char *const groups[] = {"chains", "classes", "convolutions", "draws",  "epilogues", "graphs",
+                                     "groups", "limits",  "norms",        "placed", "rows",      "summed"};
 static const char *wanted; /* one of them; NULL: all */
 
 static bool is_of(const char *row_name, const char *group_name) {

@@ -4,7 +4,9 @@
 #include "idle_device.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,12 +133,79 @@ static char *first_lines(cl_uint count, const char **texts, const size_t *length
   return found;
 }
 
+/* ---- What the backend writes behind a head: lines that no kernel's file has ---- */
+
+enum { LINES_OF_FILES = 1 << 16 };
+static uint64_t lines_of_files[LINES_OF_FILES];
+
+static uint64_t hash_of(const char *text, size_t length) {
+  uint64_t hash = UINT64_C(0xCBF29CE484222325);
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
+  return hash;
+}
+
+/* Where it is, or where it is to stand. */
+static uint64_t *line_place(uint64_t hash) {
+  size_t at = hash % LINES_OF_FILES;
+  for (size_t n = 0; n < LINES_OF_FILES && lines_of_files[at] && lines_of_files[at] != hash; n++)
+    at = (at + 1) % LINES_OF_FILES;
+  return &lines_of_files[at];
+}
+
+static void learn_lines(const char *path) {
+  FILE *file = fopen(path, "r");
+  char *line = NULL;
+  size_t capacity = 0;
+  ssize_t length;
+  while (file && (length = getline(&line, &capacity, file)) > 0) {
+    const uint64_t hash = hash_of(line, (size_t)length);
+    *line_place(hash) = hash;
+  }
+  free(line);
+  if (file) fclose(file);
+}
+
+static void learn_files(void) {
+  glob_t found;
+  if (glob(GRAFT_SOURCE_DIR "/reference_backend_opencl/kernels/*/*.cl", 0, NULL, &found) != 0) return;
+  for (size_t i = 0; i < found.gl_pathc; i++) learn_lines(found.gl_pathv[i]);
+  globfree(&found);
+}
+
+/* Lines that follow what the files have: "#define NAME NAME_1", as each op of a group has for the functions of those
+ * that it needs, and ends of macros. */
+static bool follows_files(const char *line) {
+  char name[64], own[64];
+  if (strncmp(line, "#undef ", 7) == 0) return true;
+  const size_t length = sscanf(line, "#define %63s %63s", name, own) == 2 ? strlen(name) : 0;
+  return length && strncmp(own, name, length) == 0 && own[length] == '_' &&
+         own[length + 1 + strspn(own + length + 1, "0123456789")] == '\0';
+}
+
+static char *written_lines(cl_uint count, const char **texts, const size_t *lengths) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  char *text = count > 1 ? joined(count - 1, texts + 1, lengths ? lengths + 1 : NULL) : calloc(1, 1), *to = text;
+  pthread_once(&once, learn_files);
+  for (char *line = text, *next; line && *line; line = next) {
+    char *end = strchr(line, '\n');
+    next = end ? end + 1 : line + strlen(line);
+    const size_t length = (size_t)(next - line);
+    const uint64_t hash = hash_of(line, length);
+    if (*line_place(hash) == hash || follows_files(line)) continue;
+    memmove(to, line, length);
+    to += length;
+  }
+  if (to) *to = '\0';
+  return text;
+}
+
 static cl_program program_of(cl_uint count, const char **texts, const size_t *lengths, cl_int *error) {
   idle_program *program = calloc(1, sizeof *program);
   if (program) program->text = joined(count, texts, lengths);
   if (program) program->head = joined(count ? 1 : 0, texts, lengths);
   if (program) program->files = first_lines(count, texts, lengths);
-  const bool whole = program && program->text && program->head && program->files;
+  if (program) program->written = written_lines(count, texts, lengths);
+  const bool whole = program && program->text && program->head && program->files && program->written;
   if (whole) idle_program_made(program);
   if (whole) atomic_fetch_add(&programs_held, 1);
   if (error) *error = whole ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;

@@ -43,9 +43,9 @@ void idle_describe(const idle_answer *answers);
 void idle_read_zeros(bool on);
 
 /* What kernels are told of: a part of the program's text each, of which the first is what stands before its files; of
- * these the first lines; what the compiler is told. */
+ * these the first lines; behind the first part, the lines that no kernel's file has; what the compiler is told. */
 typedef struct idle_program {
-  char *text, *head, *files, *options;
+  char *text, *head, *files, *written, *options;
 } idle_program;
 
 /* What a kernel was given: a value; a buffer of so many bytes; local memory, of which there is no value. */
