@@ -238,13 +238,9 @@ static graft_status add_op(linking *l, const ocl_lists *call) {
 /* The lists that the calls leave in memory; each as the last one of them leaves it. */
 static graft_status add_outputs(linking *l) {
   ocl_chain *chain = l->chain;
-  operand done[OCL_CHAIN_CALLS];
-  int ndone = 0;
   graft_status status = GRAFT_OK;
   for (int i = 0; i < chain->nops && status == GRAFT_OK; i++) {
     const operand o = {.list = chain->ops[i].dtypes};
-    if (find(done, ndone, &o) >= 0) continue;
-    done[ndone++] = o;
     place *written = NULL;
     for (int p = 0; p < chain->nplaces; p++) {
       if (is_same(&chain->places[p].operand, &o)) written = &chain->places[p];
