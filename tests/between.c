@@ -491,6 +491,20 @@ static struct {
 static int pretences_made;
 static atomic_long refusals;
 
+static cl_uint platforms_said;
+
+void between_say_platforms(cl_uint count) {
+  platforms_said = count;
+}
+
+SEEN cl_int clGetPlatformIDs(cl_uint capacity, cl_platform_id *platforms, cl_uint *count) {
+  const cl_int error = DRIVER(clGetPlatformIDs)(capacity, platforms, count);
+  if (error != CL_SUCCESS || !platforms_said) return error;
+  for (cl_uint i = 1; platforms && i < platforms_said && i < capacity; i++) platforms[i] = platforms[0];
+  if (count) *count = platforms_said;
+  return error;
+}
+
 SEEN cl_int clGetDeviceInfo(cl_device_id device, cl_device_info key, size_t capacity, void *value, size_t *size) {
   int at = 0;
   while (at < pretences_made && pretences[at].question != key) at++;

@@ -68,6 +68,8 @@ int between_states_said(void);
 void between_pretend(cl_device_info question, const void *value, size_t bytes);
 /* And to this one. */
 void between_pretend_too(cl_device_info question, const void *value, size_t bytes);
+/* From now on there are so many platforms, the first one again and again; 0: those that there are. */
+void between_say_platforms(cl_uint count);
 /* How many of the backend's questions to devices the driver has refused. */
 long between_refusals(void);
 /* How many markers the backend has put into queues, how often it has read a buffer by one, and how many arguments it
