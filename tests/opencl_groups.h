@@ -12,6 +12,7 @@
 #include "between.h"
 #endif
 #include "device/device.h"
+#include "dispatch/dispatch.h"
 #include "graph_programs.h"
 #include "opencl_device.h"
 #ifdef OPENCL_IS_DESCRIBED
@@ -21,6 +22,7 @@
 #include "suite.h"
 
 enum { ROWS_OF_X = 5, COLUMNS = 205, ELEMENTS = ROWS_OF_X * COLUMNS, RESULTS = 8 };
+enum { ZONE_BYTES = 512 }; /* around the workspaces of a group */
 
 /* --- setups: either kind of kernels, by the processor that is there; once in a process --- */
 
@@ -252,6 +254,7 @@ static inline void compare(const char *name, const way *w, graft_tensor **in, gr
   graft_graph_exec_destroy(exec);
 }
 #else
+/* Nothing is written beside a group's workspace, of which nothing is looked at before it is written. */
 static inline void compare(const char *name, const way *w, graft_tensor **in, graft_tensor **same) {
   graft_tensor *expected[RESULTS] = {NULL}, *out[RESULTS] = {NULL};
   graft_graph_exec *exec = compiled(w, in);
@@ -266,7 +269,10 @@ static inline void compare(const char *name, const way *w, graft_tensor **in, gr
   sweep();
   const uint64_t drawn = numbers_drawn();
   begin_way(w);
+  dsp_zones = (dsp_zone_watch){.bytes = ZONE_BYTES, .inside = 0x5A};
   OK(graft_graph_run(exec, same, w->ninputs, out, w->noutputs));
+  ck_assert_msg(!dsp_zones.broken[0], "%s: %s", name, dsp_zones.broken);
+  dsp_zones.bytes = 0;
   ck_assert_msg(numbers_drawn() == drawn, "%s: %d numbers drawn, expected %d", name, (int)numbers_drawn(), (int)drawn);
   const program p = {.name = name};
   for (uint32_t i = 0; i < w->noutputs; i++) expect_same(&p, "output", i, out[i], expected[i]);
