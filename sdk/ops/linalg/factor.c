@@ -2,11 +2,16 @@
 #include "base/error.h"
 #include "ops/linalg/lin.h"
 
+static inline ref_complex product(bool real, ref_complex a, ref_complex b) {
+  return real ? creall(a) * creall(b) : a * b;
+}
+
 static ref_real size_of(ref_complex z) { /* as LAPACK compares complex numbers */
   return fabsl(creall(z)) + fabsl(cimagl(z));
 }
 
 int64_t lin_cholesky(lin_matrix a) {
+  const bool real = lin_is_real(a);
   int64_t info = 0;
   for (int64_t j = 0; j < a.cols && !info; j++) {
     ref_real pivot = creall(*lin_at(a, j, j));
@@ -16,7 +21,7 @@ int64_t lin_cholesky(lin_matrix a) {
     *lin_at(a, j, j) = info ? pivot : root;
     for (int64_t i = j + 1; i < a.rows && !info; i++) {
       ref_complex sum = *lin_at(a, i, j);
-      for (int64_t k = 0; k < j; k++) sum -= *lin_at(a, i, k) * conjl(*lin_at(a, j, k));
+      for (int64_t k = 0; k < j; k++) sum -= product(real, *lin_at(a, i, k), conjl(*lin_at(a, j, k)));
       *lin_at(a, i, j) = sum / root;
     }
   }
@@ -41,6 +46,7 @@ static int64_t pivot_row(lin_matrix a, int64_t k) {
 }
 
 int64_t lin_lu(lin_matrix a, lin_matrix pivots, bool pivot) {
+  const bool real = lin_is_real(a);
   int64_t steps = a.rows < a.cols ? a.rows : a.cols, info = 0;
   for (int64_t k = 0; k < steps; k++) {
     int64_t row = pivot ? pivot_row(a, k) : k;
@@ -53,7 +59,7 @@ int64_t lin_lu(lin_matrix a, lin_matrix pivots, bool pivot) {
     }
     for (int64_t i = k + 1; i < a.rows; i++) {
       ref_complex factor = *lin_at(a, i, k) /= head;
-      for (int64_t j = k + 1; j < a.cols; j++) *lin_at(a, i, j) -= factor * *lin_at(a, k, j);
+      for (int64_t j = k + 1; j < a.cols; j++) *lin_at(a, i, j) -= product(real, factor, *lin_at(a, k, j));
     }
   }
   return info;
@@ -78,13 +84,13 @@ graft_status lin_check_pivots(const char *op, lin_matrix pivots, int64_t rows, b
 }
 
 void lin_solve_triangle(lin_matrix t, lin_triangle kind, lin_matrix b) {
+  const bool real = lin_is_real(t) && lin_is_real(b);
   int64_t n = t.rows;
   for (int64_t step = 0; step < n; step++) {
     int64_t i = kind.upper ? n - 1 - step : step;
+    const int64_t first = kind.upper ? i + 1 : 0, last = kind.upper ? n : i;
     for (int64_t j = 0; j < b.cols; j++) {
-      ref_complex sum = *lin_at(b, i, j);
-      for (int64_t k = kind.upper ? i + 1 : 0; k < (kind.upper ? n : i); k++)
-        sum -= *lin_at(t, i, k) * *lin_at(b, k, j);
+      const ref_complex sum = *lin_at(b, i, j) - lin_row_by_column(real, t, i, b, j, first, last);
       *lin_at(b, i, j) = kind.unit ? sum : sum / *lin_at(t, i, i);
     }
   }
@@ -116,21 +122,22 @@ static ref_complex reflector(lin_matrix a, int64_t k) {
   return (beta - alpha) / beta;
 }
 
-/* c = (I - tau v v^H) c, where v is column k of `vectors` below row k, and 1 there. */
-static void reflect(lin_matrix vectors, int64_t k, ref_complex tau, lin_matrix c, int64_t first) {
+/* c = (I - tau v v^H) c, where v is column k of `vectors` below row k, and 1 there. `real`: all of them are. */
+static void reflect(bool real, lin_matrix vectors, int64_t k, ref_complex tau, lin_matrix c, int64_t first) {
   for (int64_t j = first; tau != 0 && j < c.cols; j++) {
     ref_complex sum = *lin_at(c, k, j);
-    for (int64_t i = k + 1; i < c.rows; i++) sum += conjl(*lin_at(vectors, i, k)) * *lin_at(c, i, j);
+    for (int64_t i = k + 1; i < c.rows; i++) sum += product(real, conjl(*lin_at(vectors, i, k)), *lin_at(c, i, j));
     sum *= tau;
     *lin_at(c, k, j) -= sum;
-    for (int64_t i = k + 1; i < c.rows; i++) *lin_at(c, i, j) -= *lin_at(vectors, i, k) * sum;
+    for (int64_t i = k + 1; i < c.rows; i++) *lin_at(c, i, j) -= product(real, *lin_at(vectors, i, k), sum);
   }
 }
 
 void lin_qr(lin_matrix a, lin_matrix tau) {
+  const bool real = lin_is_real(a);
   for (int64_t k = 0; k < tau.rows; k++) {
     tau.at[k] = reflector(a, k);
-    reflect(a, k, conjl(tau.at[k]), a, k + 1);
+    reflect(real, a, k, conjl(tau.at[k]), a, k + 1);
   }
 }
 
@@ -140,8 +147,9 @@ void lin_reflectors_product(lin_matrix v, lin_matrix tau, lin_matrix q) {
 }
 
 void lin_apply_reflectors(lin_matrix v, lin_matrix tau, bool adjoint, lin_matrix c) {
+  const bool real = lin_is_real(v) && lin_is_real(tau) && lin_is_real(c);
   for (int64_t step = 0; step < tau.rows; step++) {
     int64_t k = adjoint ? step : tau.rows - 1 - step;
-    reflect(v, k, adjoint ? conjl(tau.at[k]) : tau.at[k], c, 0);
+    reflect(real, v, k, adjoint ? conjl(tau.at[k]) : tau.at[k], c, 0);
   }
 }

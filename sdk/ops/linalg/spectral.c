@@ -14,10 +14,14 @@ static void rotation(ref_real a, ref_real b, ref_real d, ref_real *c, ref_real *
   *s = t * *c;
 }
 
+static inline ref_complex turned(ref_complex z, ref_complex phase) {
+  return cimagl(phase) == 0 ? z * creall(phase) : z * phase;
+}
+
 /* Columns p and q of m times [[c, s], [-conj(phase) s, conj(phase) c]]. */
 static void rotate_columns(lin_matrix m, int64_t p, int64_t q, ref_real c, ref_real s, ref_complex phase) {
   for (int64_t i = 0; i < m.rows; i++) {
-    ref_complex x = *lin_at(m, i, p), y = *lin_at(m, i, q) * conjl(phase);
+    ref_complex x = *lin_at(m, i, p), y = turned(*lin_at(m, i, q), conjl(phase));
     *lin_at(m, i, p) = c * x - s * y;
     *lin_at(m, i, q) = s * x + c * y;
   }
@@ -25,7 +29,7 @@ static void rotate_columns(lin_matrix m, int64_t p, int64_t q, ref_real c, ref_r
 
 static void rotate_rows(lin_matrix m, int64_t p, int64_t q, ref_real c, ref_real s, ref_complex phase) {
   for (int64_t j = 0; j < m.cols; j++) {
-    ref_complex x = *lin_at(m, p, j), y = *lin_at(m, q, j) * phase;
+    ref_complex x = *lin_at(m, p, j), y = turned(*lin_at(m, q, j), phase);
     *lin_at(m, p, j) = c * x - s * y;
     *lin_at(m, q, j) = s * x + c * y;
   }

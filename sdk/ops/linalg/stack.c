@@ -189,30 +189,25 @@ void lin_adjoint(lin_matrix to, lin_matrix from) {
     for (int64_t j = 0; j < to.cols; j++) *lin_at(to, i, j) = conjl(*lin_at(from, j, i));
 }
 
-static bool is_real(lin_matrix m) {
+bool lin_is_real(lin_matrix m) {
   bool real = true;
   for (int64_t i = 0; i < m.rows * m.cols; i++) real &= cimagl(m.at[i]) == 0 && isfinite(creall(m.at[i]));
   return real;
 }
 
-/* What product_of gives to the bit where no number is infinite or has an imaginary part, in a fifth of the time. */
-static ref_real real_product_of(lin_matrix a, lin_matrix b, int64_t i, int64_t j) {
-  ref_real sum = 0;
-  for (int64_t k = 0; k < a.cols; k++) sum += creall(*lin_at(a, i, k)) * creall(*lin_at(b, k, j));
-  return sum;
-}
-
-static ref_complex product_of(lin_matrix a, lin_matrix b, int64_t i, int64_t j) {
+ref_complex lin_row_by_column(bool real, lin_matrix a, int64_t i, lin_matrix b, int64_t j, int64_t first,
+                              int64_t last) {
   ref_complex sum = 0;
-  for (int64_t k = 0; k < a.cols; k++) sum += *lin_at(a, i, k) * *lin_at(b, k, j);
-  return sum;
+  ref_real of_real = 0;
+  for (int64_t k = first; real && k < last; k++) of_real += creall(*lin_at(a, i, k)) * creall(*lin_at(b, k, j));
+  for (int64_t k = first; !real && k < last; k++) sum += *lin_at(a, i, k) * *lin_at(b, k, j);
+  return real ? of_real : sum;
 }
 
 void lin_product(lin_matrix to, lin_matrix a, lin_matrix b) {
-  bool real = is_real(a) && is_real(b);
+  const bool real = lin_is_real(a) && lin_is_real(b);
   for (int64_t i = 0; i < to.rows; i++)
-    for (int64_t j = 0; j < to.cols; j++)
-      *lin_at(to, i, j) = real ? real_product_of(a, b, i, j) : product_of(a, b, i, j);
+    for (int64_t j = 0; j < to.cols; j++) *lin_at(to, i, j) = lin_row_by_column(real, a, i, b, j, 0, a.cols);
 }
 
 ref_real lin_column_length(lin_matrix m, int64_t first, int64_t j) {
