@@ -188,7 +188,7 @@ class Graft:
 
     def compile(self, path):
         """What nearly all mutants meet; the tests are built where one is run, which what the suite kills never gets to."""
-        return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl"]
+        return ["ninja", "-C", str(self.build), "graft_cli", "graft_opencl", "array_bounds"]
 
     def tests_built(self, path):
         of_sdk = ["tests/plugins/all", *SDK_TESTS, *MEMORY_TESTS, *SDK_CALLERS, PREPARED]
@@ -349,9 +349,13 @@ class Graft:
                 self.opencl("expect", "smoke", smoke, True)]
 
     def cases_of_both(self, levels):
-        """Both kinds of kernels without the driver's optimizer, which takes most of the time, and at the end once with it,
-        where each tensor has a buffer of its own, too."""
+        """Both kinds of kernels without the driver's optimizer, which takes most of the time, those for CPUs with indices
+        that are looked at; and at the end once with it, where each tensor has a buffer of its own, too."""
+        unoptimized = {"GRAFT_OPENCL_OPTIMIZE": "no"}
+        bounds = os.path.relpath(self.build / "tests/plugins/array_bounds.so", self.tree)
+        of = {"cpu": {**unoptimized, "GRAFT_OPENCL_KERNELS": "cpu", "LD_PRELOAD": bounds},
+              "gpu": {**unoptimized, "GRAFT_OPENCL_KERNELS": "gpu"}}
         checks = [self.opencl(f"{level}, {kernels} kernels", level, options, level == "smoke" or kernels == "cpu",
-                              environment={"GRAFT_OPENCL_KERNELS": kernels, "GRAFT_OPENCL_OPTIMIZE": "no"})
+                              environment=of[kernels])
                   for level, options in levels for kernels in ("cpu", "gpu")]
         return [*checks, self.opencl("smoke, optimized", "smoke", dict(levels)["smoke"], True, environment=OPTIMIZED)]
