@@ -5,8 +5,8 @@
  * compiler, or has clang in itself, is left as it is. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <link.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,28 +21,26 @@ typedef bool create_fn(void *invocation, words arguments, void *diagnostics, con
 /* clang::CompilerInvocation::CreateFromArgs(invocation, arguments, diagnostics, program) */
 create_fn create __asm__(CREATE) __attribute__((visibility("default")));
 
-/* The loader of OpenCL loads PoCL for itself: in the order of libraries no clang follows this one. */
-static int find_clang(struct dl_phdr_info *info, size_t size, void *path) {
-  (void)size;
-  if (!strstr(info->dlpi_name, "libclang-cpp.so")) return 0;
-  *(const char **)path = info->dlpi_name;
-  return 1;
-}
-
-static create_fn *clangs(void) {
-  const char *path = NULL;
+/* Of that clang which PoCL has been linked to: another driver in this process may have one of another version. */
+static create_fn *clangs(void *caller) {
+  Dl_info pocl;
   create_fn *found = NULL;
-  if (dl_iterate_phdr(find_clang, &path)) *(void **)&found = dlsym(dlopen(path, RTLD_LAZY | RTLD_NOLOAD), CREATE);
-  return found;
+  void *library = dladdr(caller, &pocl) ? dlopen(pocl.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+  if (library) *(void **)&found = dlsym(library, CREATE);
+  if (found && found != create) return found;
+  fprintf(stderr, "array_bounds: clang is not found behind what compiles kernels\n");
+  abort();
 }
 
 bool create(void *invocation, words arguments, void *diagnostics, const char *program) {
   static const char *const added[] = {"-fsanitize=array-bounds", "-fsanitize-trap=array-bounds"};
   enum { ADDED = sizeof added / sizeof *added };
+  create_fn *next = clangs(__builtin_return_address(0));
   const char **all = malloc((arguments.count + ADDED) * sizeof *all);
+  if (!all) abort();
   memcpy(all, arguments.items, arguments.count * sizeof *all);
   memcpy(all + arguments.count, added, sizeof added);
-  const bool good = clangs()(invocation, (words){all, arguments.count + ADDED}, diagnostics, program);
+  const bool good = next(invocation, (words){all, arguments.count + ADDED}, diagnostics, program);
   free(all);
   return good;
 }

@@ -1,6 +1,8 @@
 """Scripts in processes of their own that have PyTorch's compiler imported already, which takes longer than what most of
-them do. They are forked off one process that has imported it, knows of no device, and has run nothing."""
+them do. They are forked off one process that has imported it, knows of no device, and has run nothing: settings that
+PyTorch reads where it is imported are those of the tests' process, and nothing that waits for the end of Python runs."""
 
+import importlib
 import multiprocessing
 import os
 
@@ -14,6 +16,8 @@ def run_here(script, environment, out, err):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)
     os.environ.clear()
     os.environ.update(environment)
+    for name in IMPORTED:  # they are there; a name that is wrong would only make all this slow
+        importlib.import_module(name)
     import torch
 
     torch._import_device_backends()
@@ -37,6 +41,8 @@ def run(script, environment, folder, timeout=300):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
     out, err = folder / "out.txt", folder / "err.txt"
+    for path in (out, err):
+        path.touch()
     process = context.Process(target=run_here, args=(script, environment, out, err))
     start(process)
     process.join(timeout)

@@ -80,8 +80,8 @@ void lin_copy(lin_matrix to, lin_matrix from); /* the common rows and columns */
 void lin_identity(lin_matrix m);
 void lin_adjoint(lin_matrix to, lin_matrix from);
 void lin_product(lin_matrix to, lin_matrix a, lin_matrix b);
-/* Whether all numbers are finite and have no imaginary part: then what is computed with real numbers only is the same,
- * in a fraction of the time. */
+/* Whether all numbers are finite and have no imaginary part: then sums of their products, as long as these are finite,
+ * are the same of real numbers only, in a fraction of the time. */
 bool lin_is_real(lin_matrix m);
 /* The sum of a(i, k) b(k, j) over k in [first, last). */
 ref_complex lin_row_by_column(bool real, lin_matrix a, int64_t i, lin_matrix b, int64_t j, int64_t first, int64_t last);

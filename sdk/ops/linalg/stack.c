@@ -198,10 +198,13 @@ bool lin_is_real(lin_matrix m) {
 ref_complex lin_row_by_column(bool real, lin_matrix a, int64_t i, lin_matrix b, int64_t j, int64_t first,
                               int64_t last) {
   ref_complex sum = 0;
-  ref_real of_real = 0;
-  for (int64_t k = first; real && k < last; k++) of_real += creall(*lin_at(a, i, k)) * creall(*lin_at(b, k, j));
-  for (int64_t k = first; !real && k < last; k++) sum += *lin_at(a, i, k) * *lin_at(b, k, j);
-  return real ? of_real : sum;
+  if (real) {
+    ref_real of_real = 0;
+    for (int64_t k = first; k < last; k++) of_real += creall(*lin_at(a, i, k)) * creall(*lin_at(b, k, j));
+    return of_real;
+  }
+  for (int64_t k = first; k < last; k++) sum += *lin_at(a, i, k) * *lin_at(b, k, j);
+  return sum;
 }
 
 void lin_product(lin_matrix to, lin_matrix a, lin_matrix b) {
