@@ -294,6 +294,28 @@ START_TEST(what_is_too_long_is_cut) {
 }
 END_TEST
 
+/* Each call reads a list of its own, of two of six tensors. */
+static void of_many_lists(graft_tensor **in, graft_tensor **out, const void *what) {
+  enum { READ = 6 };
+  graft_tensor **p = in, **read = in + TENSORS;
+  (void)out;
+  for (int i = 0; i + 1 < *(const int *)what; i++) {
+    graft_tensor *two[TENSORS] = {read[i % READ], read[i / READ]};
+    INTO(p, FOREACH_ADD_LIST, LIST(p), LIST(two), NUMBER(0.25 + i));
+  }
+}
+
+/* Up to as many as a kernel takes (OCL_LISTS_MAX). */
+static const int numbers_of_lists[] = {8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+
+START_TEST(lists_of_each_number) {
+  static const kind same = {{GRAFT_F32, GRAFT_F32}, {ELEMENTS, ELEMENTS}};
+  const int *count = &numbers_of_lists[_i];
+  if (!device) return;
+  compare_lists("of_many_lists", &(way){of_many_lists, count, RESULTS, 0, (uint32_t)*count - 1, 1}, &same);
+}
+END_TEST
+
 /* --- what is done tensor by tensor, between calls on lists --- */
 
 /* As Rprop has it: signs become factors, each by a mask and a number in memory. */
@@ -499,6 +521,7 @@ int main(void) {
                               ONCE(lists_that_share_tensors),
                               ONCE(a_list_of_which_a_part_is_seen),
                               ONCE(what_is_too_long_is_cut),
+                              EACH(lists_of_each_number, ROWS(numbers_of_lists)),
                               EACH(calls_of_each_tensor, ROWS(alike)),
                               EACH(too_many_calls_of_each_tensor_are_cut, ROWS(alike)),
                               EACH(calls_of_tensors_that_are_not_alike, ROWS(kinds)),

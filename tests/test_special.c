@@ -55,6 +55,22 @@ START_TEST(exponentials_of_small_and_large_matrices) {
 }
 END_TEST
 
+/* As LAPACK has it: NaN is no pivot, and what is below one of 0 is taken off all the same. */
+START_TEST(nan_below_a_pivot_of_zero) {
+  static const double a[] = {0, 1, NAN, 1};
+  double lu[4];
+  int32_t info = 0;
+  graft_tensor *in, *out = NULL, *pivots = NULL, *infos = NULL;
+  OK(graft_tensor_from_host(graft_device_reference(), GRAFT_F64, 2, (int64_t[]){2, 2}, a, &in));
+  OK(graft_op_linalg_lu_factor_ex(in, true, false, &out, &pivots, &infos));
+  OK(graft_tensor_to_host(out, lu));
+  OK(graft_tensor_to_host(infos, &info));
+  ck_assert(lu[0] == 0 && lu[1] == 1 && isnan(lu[2]) && isnan(lu[3]) && info == 1);
+  graft_tensor *all[] = {in, out, pivots, infos};
+  for (int i = 0; i < ROWS(all); i++) graft_tensor_release(all[i]);
+}
+END_TEST
+
 /* What a factorization of a matrix times a power of 2 is: each result is that of the matrix, times the power or not.
  * Thresholds that are not in proportion to the matrix show where it is tiny or huge. */
 enum { SIDE = 4, RESULTS = 3 };
@@ -260,6 +276,7 @@ int main(void) {
   const suite_test tests[] = {ONCE(digamma_far_left_of_zero),
                               EACH(special_functions_round_once, ROWS(special_values)),
                               EACH(exponentials_of_small_and_large_matrices, ROWS(exponents)),
+                              ONCE(nan_below_a_pivot_of_zero),
                               EACH(factorizations_scale_with_their_matrix, ROWS(factorizations)),
                               EACH(double_arithmetic_rounds_once, ROWS(operations)),
                               EACH(reference_kernels_round_once, ROWS(rounded_once)),

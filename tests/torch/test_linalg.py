@@ -25,6 +25,38 @@ def test_ldl_factors_of_what_is_no_number(device, size):
     assert L.ldl_solve(*factors[:2], torch.ones(size, 1, device=device)).isnan().all()
 
 
+NO_NUMBERS = """
+    import torch, torch_graft
+
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        for size in (2, 20, 200):
+            column = torch.zeros(size, 1, dtype=dtype)
+            column[0], column[-1] = 1, torch.nan
+            matrix = torch.zeros(size, size, dtype=dtype)
+            matrix[0, -1], matrix[-1, 0] = torch.nan, 1  # its factors are the transposed one's
+            assert torch.linalg.qr(column.to("graft")).R.isnan().all(), (dtype, size)
+            assert torch.geqrf(column.to("graft")).tau.isnan().all(), (dtype, size)
+            assert torch.linalg.det(matrix.to("graft")).isnan(), (dtype, size)
+            assert torch.linalg.slogdet(matrix.to("graft")).logabsdet.isnan(), (dtype, size)
+"""
+
+
+@pytest.mark.parametrize("kernels", ["cpu", "gpu"])
+def test_a_nan_below_a_pivot_of_zero_or_a_column_of_zeros_is_not_lost(python, kernels):
+    python(NO_NUMBERS, GRAFT_OPENCL_KERNELS=kernels).ok()
+
+
+@pytest.mark.parametrize("size", [3, 33])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_matrix_of_two_diagonals_that_ends_in_zero(device, dtype, size):
+    """A step without a shift finds the singular value of 0."""
+    matrix = torch.diag(torch.arange(1, size + 1, dtype=dtype)) + torch.diag(torch.ones(size - 1, dtype=dtype), 1)
+    matrix[-1, -1] = 0
+    u, s, vh = L.svd(matrix.to(device))
+    torch.testing.assert_close(s.cpu(), L.svdvals(matrix), rtol=0, atol=size * 10 * torch.finfo(dtype).eps)
+    torch.testing.assert_close(((u * s) @ vh).cpu(), matrix, rtol=0, atol=size * 10 * torch.finfo(dtype).eps)
+
+
 def test_ldl_factors_leave_their_neighbours_alone(device):
     room = torch.full((32,), 7.0, device=device)
     matrix = torch.eye(3, device=device)

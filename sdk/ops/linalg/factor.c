@@ -53,12 +53,10 @@ int64_t lin_lu(lin_matrix a, lin_matrix pivots, bool pivot) {
     pivots.at[k] = (ref_real)(row + 1);
     exchange(a, k, row);
     ref_complex head = *lin_at(a, k, k);
-    if (head == 0) {
-      if (!info) info = k + 1;
-      continue;
-    }
+    if (head == 0 && !info) info = k + 1;
     for (int64_t i = k + 1; i < a.rows; i++) {
-      ref_complex factor = *lin_at(a, i, k) /= head;
+      if (head == 0 && *lin_at(a, i, k) == *lin_at(a, i, k)) continue; /* 0, or NaN, which makes NaN of its row */
+      const ref_complex factor = *lin_at(a, i, k) /= head;
       for (int64_t j = k + 1; j < a.cols; j++) *lin_at(a, i, j) -= product(real, factor, *lin_at(a, k, j));
     }
   }
