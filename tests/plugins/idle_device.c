@@ -138,9 +138,15 @@ static char *first_lines(cl_uint count, const char **texts, const size_t *length
 enum { LINES_OF_FILES = 1 << 16 };
 static uint64_t lines_of_files[LINES_OF_FILES];
 
+/* FNV-1a, letter by letter. */
+#define HASH_OF_NOTHING UINT64_C(0xCBF29CE484222325)
+static uint64_t hash_with(uint64_t hash, char letter) {
+  return (hash ^ (unsigned char)letter) * UINT64_C(0x100000001B3);
+}
+
 static uint64_t hash_of(const char *text, size_t length) {
-  uint64_t hash = UINT64_C(0xCBF29CE484222325);
-  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001B3);
+  uint64_t hash = HASH_OF_NOTHING;
+  for (size_t i = 0; i < length; i++) hash = hash_with(hash, text[i]);
   return hash;
 }
 
@@ -319,10 +325,10 @@ static cl_uint preprocessed_arguments(const char *text, const char *kernel) {
 /* What a text has of parameters is so for all that differ in numbers of its head only, such as sizes. */
 static uint64_t key_of(const idle_program *program, const char *kernel) {
   const char *const parts[] = {kernel, program->head, program->text + strlen(program->head)};
-  uint64_t key = UINT64_C(0xCBF29CE484222325);
+  uint64_t key = HASH_OF_NOTHING;
   for (int part = 0; part < 3; part++)
     for (const char *at = parts[part]; *at; at++)
-      if (part != 1 || *at < '0' || *at > '9') key = (key ^ (unsigned char)*at) * UINT64_C(0x100000001B3);
+      if (part != 1 || *at < '0' || *at > '9') key = hash_with(key, *at);
   return key;
 }
 

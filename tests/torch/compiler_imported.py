@@ -5,9 +5,10 @@ PyTorch reads where it is imported are those of the tests' process, and nothing 
 import importlib
 import multiprocessing
 import os
+from unittest import mock
 
 IMPORTED = ["torch._dynamo.utils", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
-WITHOUT_DEVICES = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+WITHOUT_DEVICES = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 
 def run_here(script, environment, out, err):
@@ -24,18 +25,6 @@ def run_here(script, environment, out, err):
     exec(compile(script, "<string>", "exec"), {"__name__": "__main__"})
 
 
-def start(process):
-    """The first one starts what they are forked off."""
-    kept = os.environ.get(WITHOUT_DEVICES)
-    os.environ[WITHOUT_DEVICES] = "0"
-    try:
-        process.start()
-    finally:
-        del os.environ[WITHOUT_DEVICES]
-        if kept is not None:
-            os.environ[WITHOUT_DEVICES] = kept
-
-
 def run(script, environment, folder, timeout=300):
     """Its exit status, below 0 by a signal, and what it wrote to stdout and stderr."""
     context = multiprocessing.get_context("forkserver")
@@ -44,7 +33,8 @@ def run(script, environment, folder, timeout=300):
     for path in (out, err):
         path.touch()
     process = context.Process(target=run_here, args=(script, environment, out, err))
-    start(process)
+    with mock.patch.dict(os.environ, WITHOUT_DEVICES):  # the first one starts what they are forked off
+        process.start()
     process.join(timeout)
     late = process.exitcode is None
     process.kill()
