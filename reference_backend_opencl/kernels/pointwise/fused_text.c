@@ -79,19 +79,19 @@ static void write_op(ocl_text *text, const ocl_fused_kernel *k, int number) {
 enum { PARTS_MAX = 5 };
 typedef struct section {
   int number;
-  const char *parts[PARTS_MAX];
-  int nparts;
+  const char *parts[PARTS_MAX + 1]; /* behind the last one NULL */
 } section;
 
 static void open_section(ocl_text *text, const section *s) {
-  for (int i = 0; s->number > 0 && i < s->nparts; i++) for_each_function(text, s->parts[i], rename_function, s->number);
-  for (int i = 0; i < s->nparts; i++) ocl_text_append(text, s->parts[i]);
+  for (const char *const *part = s->parts; s->number > 0 && *part; part++)
+    for_each_function(text, *part, rename_function, s->number);
+  for (const char *const *part = s->parts; *part; part++) ocl_text_append(text, *part);
 }
 
 static void close_section(ocl_text *text, const section *s) {
-  for (int i = 0; i < s->nparts; i++) {
-    for_each_macro(text, s->parts[i], undefine, s->number);
-    if (s->number > 0) for_each_function(text, s->parts[i], undefine, s->number);
+  for (const char *const *part = s->parts; *part; part++) {
+    for_each_macro(text, *part, undefine, s->number);
+    if (s->number > 0) for_each_function(text, *part, undefine, s->number);
   }
 }
 
@@ -131,8 +131,7 @@ static void write_ops(ocl_text *text, const ocl_fused_kernel *k, const ocl_dtype
   const section s = {.number = number,
                      .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("core/exp"),
                                needs_powers(k, compute) ? ocl_kernel_source("pointwise/power") : "",
-                               ocl_kernel_source("pointwise/functions")},
-                     .nparts = 5};
+                               ocl_kernel_source("pointwise/functions")}};
   open_section(text, &s);
   for (int i = 0; i < k->nops; i++) {
     if (ocl_fused_computes(&k->ops[i]) && same_section(k->ops[i].compute, compute)) write_op(text, k, i);
@@ -162,8 +161,7 @@ static void write_stage(ocl_text *text, const ocl_fused_kernel *k, int number, b
   }
   const section s = {.number = number,
                      .parts = {head.items, ocl_kernel_source("core/common"), ocl_kernel_source("core/exp"),
-                               ocl_kernel_source("reduction/formula")},
-                     .nparts = 4};
+                               ocl_kernel_source("reduction/formula")}};
   const char *functions = stage_functions(k);
   open_section(text, &s);
   ocl_text_append(text, functions);
@@ -196,8 +194,7 @@ static void write_team_kernel(ocl_text *text, const ocl_fused_kernel *k, int num
     text->failed = true;
     return;
   }
-  open_section(text,
-               &(section){.number = number, .parts = {head.items, ocl_kernel_source("core/common")}, .nparts = 2});
+  open_section(text, &(section){.number = number, .parts = {head.items, ocl_kernel_source("core/common")}});
   ocl_fused_write_kernel(text, k);
   ocl_text_free(&head);
 }
@@ -241,7 +238,7 @@ void ocl_fused_write_before_product(ocl_text *text, const ocl_fused_kernel *k) {
     return;
   }
   const char *common = ocl_kernel_source("core/common");
-  const section s = {.number = number, .parts = {head.items, common}, .nparts = 2};
+  const section s = {.number = number, .parts = {head.items, common}};
   open_section(text, &s);
   ocl_fused_write_follower(text, k);
   for_each_macro(text, ocl_kernel_source("pointwise/fused"), undefine, 0);
