@@ -160,7 +160,7 @@ static INLINED void put_vectors(__global float *to, long stride, const float4 *s
 
 #ifdef FORWARD
 /* The larger of two, or the one that is no number. */
-static INLINED float larger(float a, float b) { return b > a || b != b ? b : a; }
+static INLINED float larger(float a, float b) { return LARGER(b, a); }
 
 KERNEL_OF(LANES, 1) attention(PLACE(out), PLACE(lse), PLACE(seed), PLACE(offset), PLACE(query), PLACE(key), PLACE(value),
                               PLACE(bias), numbers n) {

@@ -28,6 +28,9 @@
 #define CONVERT(type, v) CAT(convert_, VEC_OF(type))(v)
 #define AS(type, v) CAT(as_, VEC_OF(type))(v)
 
+/* The larger of two numbers, lane by lane, and NaN where one of them is. */
+#define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+
 /* In front of a loop over lanes. Where the head says SMALL, the call is small, and so should be the code of its kernel: most
  * of what a compiler takes goes into loops that it unrolls or makes vectors of. */
 #ifdef SMALL

@@ -58,7 +58,6 @@ static INLINED held_row row_of(held_space space) {
     }                                                                                               \
   }
 
-#define larger(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define added(a, b)  ((a) + (b))
 
 /* name(v, r, shared): all that a team holds, combined in a tree, for each of it. All work-items of a group take part.
@@ -82,4 +81,4 @@ static INLINED held_row row_of(held_space space) {
     return total;                                                                         \
   }
 DEFINE_TEAM_TOTAL(team_sum, added)
-DEFINE_TEAM_TOTAL(team_max, larger)
+DEFINE_TEAM_TOTAL(team_max, LARGER)

@@ -40,7 +40,7 @@ static VT length_of(VT total, CT p) {
 #define LENGTH_OF_NONE (LENGTH == MOST ? (VT)0 : (VT)(-INFINITY))
 #define ADD_LENGTH(total, i, n, size, value, p)                                \
   EACH(i, n, 0, size, VT term = only(length_term(value, p), n, -INFINITY);     \
-       total = larger(term, total))
+       total = LARGER(term, total))
 #define LENGTH_TOTAL(total, shared) total_max(total, shared)
 #else
 #define LENGTH_OF_NONE ((VT)0)

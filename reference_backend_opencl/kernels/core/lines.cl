@@ -10,7 +10,6 @@ typedef struct {
   long size, inner, units_per_row, units, per_item;
 } lines;
 
-#define larger(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define added(a, b) ((a) + (b))
 
 #ifdef ROWS
@@ -112,7 +111,7 @@ static CT first_lane(VT v) {
   }
 #endif
 DEFINE_TOTAL(total_sum, added)
-DEFINE_TOTAL(total_max, larger)
+DEFINE_TOTAL(total_max, LARGER)
 #define UNIT_ID get_group_id(0)
 #else
 #ifdef TOGETHER
@@ -151,7 +150,7 @@ DEFINE_TOTAL(total_max, larger)
     return total;                                                                                   \
   }
 DEFINE_TOTAL(total_sum, added)
-DEFINE_TOTAL(total_max, larger)
+DEFINE_TOTAL(total_max, LARGER)
 #define UNIT_ID (get_group_id(0) * WIDE + get_local_id(0) % WIDE)
 #else
 #define total_sum(v, shared) (v)
@@ -209,16 +208,16 @@ DEFINE_TOTAL(total_max, larger)
       const int n = VEC;                                              \
       long i = from + (long)get_local_id(0) * VEC;                    \
       VT v = value;                                                   \
-      most = larger(v, most);                                         \
+      most = LARGER(v, most);                                         \
       i += STEP;                                                      \
       v = value;                                                      \
-      most_2 = larger(v, most_2);                                     \
+      most_2 = LARGER(v, most_2);                                     \
     }                                                                 \
-    EACH(i, n, from, size, VT v = only(value, n, -INFINITY); most = larger(v, most)) \
-    most = larger(most, most_2);                                      \
+    EACH(i, n, from, size, VT v = only(value, n, -INFINITY); most = LARGER(v, most)) \
+    most = LARGER(most, most_2);                                      \
   }
 #else
-#define MOST(most, i, n, size, value) EACH(i, n, 0, size, VT v = value; most = larger(v, most))
+#define MOST(most, i, n, size, value) EACH(i, n, 0, size, VT v = value; most = LARGER(v, most))
 #endif
 
 /* Two sums at once, each as SUM has it, of values that are made of the same elements: `given` declares what both are made

@@ -91,7 +91,7 @@ static INLINED void add_apart(VT total[POINTS_AT_ONCE], __global const RAW(D) *c
 #if LENGTH == SQUARED
       total[r] = fma(apart, apart, total[r]);
 #elif LENGTH == MOST || LENGTH == LEAST
-      total[r] = larger(length_term(apart, p), total[r]);
+      total[r] = LARGER(length_term(apart, p), total[r]);
 #elif LENGTH == COUNTED
       total[r] += one_apart(apart);
 #else
@@ -117,7 +117,7 @@ KERNEL distances_together(PLACE(out), PLACE(first), PLACE(turned), numbers n) {
       EACH_POINT part[r] = LENGTH_OF_NONE;
       add_apart(part, a, b, begin, min(begin + APART, WIDTH), P);
 #if LENGTH == MOST || LENGTH == LEAST
-      EACH_POINT total[r] = larger(part[r], total[r]);
+      EACH_POINT total[r] = LARGER(part[r], total[r]);
 #else
       EACH_POINT total[r] += part[r];
 #endif

@@ -23,12 +23,12 @@ KERNEL_OF(LANES, 1) panel(PLACE(a), PLACE(tau), long rows, long columns, long co
       const int row = g * EACH + e;
       if (row == k) top[j] = x[e];
       if (j == k) below[g][e] = row > k ? x[e] : (CT)0;
-      if (row > k) largest = larger(largest, MODULUS(x[e]));
+      if (row > k) largest = larger_size(largest, MODULUS(x[e]));
     }
     if (j == k) mosts[g] = largest;
     barrier(CLK_LOCAL_MEM_FENCE);
     RT most = 0;
-    for (int i = 0; i < GROUPS; i++) most = larger(most, mosts[i]);
+    for (int i = 0; i < GROUPS; i++) most = larger_size(most, mosts[i]);
     for (int row = id; row < GROUPS * EACH; row += LANES) {
       const CT given = below[row / EACH][row % EACH];
       below[row / EACH][row % EACH] = most != 0 ? given / most : (CT)0;

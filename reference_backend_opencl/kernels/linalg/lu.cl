@@ -90,7 +90,7 @@ KERNEL_OF(LANES, 1) panel(PLACE(lu), PLACE(pivots), PLACE(info), PLACE(moves), l
     if (real && !bad && !NONZERO(head)) bad = (int)first + k + 1;
     if (real && id == 0) WHOLE(pivots)[b * steps + first + k] = (int)first + row + 1;
     AT_THE_SAME_TIME for (int e = 0; e < EACH; e++) {
-      const bool below = real && place[e] > k && TAKES(head, x[e][0]);
+      const bool below = real && place[e] > k && is_changed(head, x[e][0]);
       const CT factor = below ? DIVIDE(x[e][0], head) : x[e][0];
       AT_THE_SAME_TIME for (int j = 0; j + 1 < WIDE; j++) {
         const CT now = x[e][j + 1];

@@ -113,7 +113,7 @@ typedef struct {
  * nothing by a scale, since lengths among denormals are too coarse for a reflection. */
 static reflector reflector_of(const_matrix a, long k, long rows, long columns) {
   RT most = 0, sum = 0;
-  for (long i = k + 1; i < rows; i++) most = larger(most, MODULUS(a[i * columns + k]));
+  for (long i = k + 1; i < rows; i++) most = larger_size(most, MODULUS(a[i * columns + k]));
   for (long i = k + 1; i < rows && most != 0; i++) {
     const CT part = a[i * columns + k] / most;
     sum = ADD_SQUARE(part, sum);

@@ -122,10 +122,10 @@ static int factor_columns(matrix to, __global int *pivots, bool exchanged, long 
     group above[BLOCK / LANES];
     load_row(above, to + k * columns + begin, (int)(end - begin));
     EACH_LANE(i, k + 1, rows) {
-      if (TAKES(head, to[i * columns + k])) to[i * columns + k] = DIVIDE(to[i * columns + k], head);
+      if (is_changed(head, to[i * columns + k])) to[i * columns + k] = DIVIDE(to[i * columns + k], head);
     }
     EACH_LANE(i, k + 1, rows) { /* not at once: the vectors would wait for what was stored into them */
-      if (!TAKES(head, to[i * columns + k])) continue;
+      if (!is_changed(head, to[i * columns + k])) continue;
       subtract_row(to + i * columns + begin, above, to[i * columns + k], (int)(k + 1 - begin), (int)(end - begin));
     }
     SYNC;

@@ -77,12 +77,11 @@ static CT complex_direction(CT z) {
 #endif
 #define CONJ(z) CONJ_IF(true, z)
 
-/* The larger of two sizes; NaN stays. */
-static RT larger(RT a, RT b) { return b > a || b != b ? b : a; }
+static RT larger_size(RT a, RT b) { return LARGER(b, a); }
 
 /* Whether a row is changed by the pivot `head` of an LU factorization: one of 0 has zeros below, or NaN, of which all of
  * its row become. */
-#define TAKES(head, factor) (NONZERO(head) || PIVOT_SIZE(factor) != PIVOT_SIZE(factor))
+static bool is_changed(CT head, CT below) { return NONZERO(head) || PIVOT_SIZE(below) != PIVOT_SIZE(below); }
 
 #ifdef IS_DOUBLE
 #define EPSILON DBL_EPSILON

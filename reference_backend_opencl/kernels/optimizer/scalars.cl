@@ -2,7 +2,6 @@
  * index space numbers chunks of the tensors. The head defines D, MAP(v), JOIN(a, b), NOTHING, FINISH(v) and P, the
  * order. */
 #ifdef NORMS
-#define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 
 typedef struct {
